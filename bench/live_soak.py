@@ -16,6 +16,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from bench import jobs
 from bench.run import PARALLELISM, emit
@@ -110,16 +111,16 @@ def main() -> None:
         env = jobs.environment(PARALLELISM, options)
         stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "paced")
         stream.key_by(jobs.key_of).process(jobs.PassOn()).sink_to(BlackholeSink())
-        client = env.execute_async("soak")
-        checkpoints = client._handle.master.checkpoints.coordinator.statistics
+        job: Any = env.execute_async("soak")._handle
+        checkpoints = job.master.checkpoints.coordinator.statistics
         ended = threading.Event()
-        client.get_job_execution_result().add_done_callback(lambda _: ended.set())
+        job.result_future().add_done_callback(lambda _: ended.set())
         started = time.monotonic()
         while not ended.wait(arguments.every):
             durations = [record.end_to_end_duration for record in checkpoints().history[-5:]]
             watch.note((time.monotonic() - started) / 60, statistics.median(durations or [0]))
         completed = checkpoints().counts.completed
-        client.get_job_execution_result().result()
+        job.result_future().result()
     stop_spark()
     _report(watch, completed)
     plot(watch.minutes, watch.measures, "minutes", arguments.plot)

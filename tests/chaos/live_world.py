@@ -31,7 +31,7 @@ from headrace.runtime.run import live_control, live_run, source_feeder
 from headrace.runtime.run.live_control import LiveControl, RegionAttempt, _Peer
 from headrace.runtime.run.source_feeder import SourceFeeder
 from headrace.runtime.run.state_registry import Compaction
-from headrace.runtime.task import live_subtask, live_task
+from headrace.runtime.task import live_subtask, live_task, outbox
 from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.live_settings import LiveSettings
 from headrace.runtime.task.live_subtask import Sent
@@ -569,7 +569,10 @@ def simulated(
         (live_control, "ControlServer", _NoServer),
         (steps, "threading", Shim(threading, Event=Waking)),
         (clock, "now_ms", now_ms),
-        *((module, "time", timed) for module in (live_subtask, live_task, live_control, source_feeder)),
+        *(
+            (module, "time", timed)
+            for module in (live_subtask, live_task, live_control, outbox, source_feeder)
+        ),
     ]
     before = [(module, name, getattr(module, name)) for module, name, _ in replaced]
     for module, name, value in replaced:

@@ -122,6 +122,10 @@ class Beat(msgspec.Struct, frozen=True, tag="beat"):
     waiting_buffers: int = 0
     waiting_bytes: int = 0
     pool_usage: float = 0.0
+    #: The same of what waits to be taken by the next level.
+    leaving_buffers: int = 0
+    leaving_bytes: int = 0
+    output_usage: float = 0.0
 
 
 class SampleStacks(msgspec.Struct, frozen=True, tag="sample"):

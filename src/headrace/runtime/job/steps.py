@@ -18,7 +18,6 @@ from headrace.graph.table_job import expected_rate
 from headrace.runtime.checkpoint.checkpointing import Checkpointing
 from headrace.runtime.checkpoint.restore import RestoreReport
 from headrace.runtime.checkpoint.storage import CheckpointDirectory, StoredCheckpoint
-from headrace.runtime.epoch.back_pressure import work_time
 from headrace.runtime.epoch.pacing import EpochPacer
 from headrace.runtime.epoch.recording import EpochRecorder
 from headrace.runtime.high_availability.job_results import JobResults, NoJobResults
@@ -153,7 +152,8 @@ class JobSteps:
 
     def _seen_by(self, watcher: Callable[[EpochSummary], None] | None) -> Callable[[EpochSummary], None]:
         def see(summary: EpochSummary) -> None:
-            self.scheduler.observe(work_time(self.job, summary.reports), summary.wall_s, self._now_ms())
+            work_s = self._epochs.work_s(self.run, summary)
+            self.scheduler.observe(work_s, summary.wall_s, self._now_ms())
             if watcher is not None:
                 watcher(summary)
 
@@ -327,6 +327,7 @@ class JobSteps:
 
     def _restart_part(self, command: commands.RestartPart) -> JobEvent:
         self._ensure_leader()
+        self._keep_slots()
         self.run.restart(command.vertices)
         self.progress.restarts += 1
         # With those that were started before, when yet others failed.
@@ -343,6 +344,16 @@ class JobSteps:
             if vertex_id in part:
                 self.execution.finish(vertex_id, subtask, self._now_ms())
         return events.PartRestarted()
+
+    def _keep_slots(self) -> None:
+        """Wait until there are slots for all subtasks again: an executor may be gone with the region."""
+        deadline_ms = self._now_ms() + self.scheduler.timeout_ms
+        while not self.scheduler.take(self.job):
+            if self._now_ms() >= deadline_ms:
+                raise self.scheduler.refusal(self.job, self.scheduler.timeout_ms)
+            self._interrupted.wait(_SLOTS_POLL_S)
+            self._check_goes_on()
+            self._ensure_leader()
 
     def _begin_run(self, command: commands.BeginRun) -> JobEvent:
         self._begin_run_from(self.checkpointing.find_restart(self.start, command.cause))
@@ -393,14 +404,17 @@ class JobSteps:
 
 
 def _make_scheduler(pool: SlotPool, settings: JobMasterSettings, job: JobGraph, now_ms: int) -> Scheduler:
-    autoscaler = None if settings.autoscaler is None else Autoscaler(settings.autoscaler, job, now_ms)
+    is_live = settings.live is not None
+    autoscaler = None
+    if settings.autoscaler is not None:
+        autoscaler = Autoscaler(settings.autoscaler, job, now_ms, is_live=is_live)
     return Scheduler(
         pool,
         settings.adaptive,
         settings.slot_timeout_ms,
         job,
         autoscaler=autoscaler,
-        is_live=settings.live is not None,
+        is_live=is_live,
     )
 
 

@@ -304,8 +304,13 @@ class LiveRun(JobRun):
         """
         if self._control is not None:
             self._control.sampled = sampled
-            self._control.on_tick = lambda: self._sample(wanted())
+            self._control.on_tick = lambda: self._look_around(wanted())
             self._control.on_tick()
+
+    def _look_around(self, sampling: Sampling | None) -> None:
+        self._sample(sampling)
+        if self.on_wait is not None:
+            self.on_wait()
 
     def wake(self) -> None:
         """Have the thread of the job look around, whatever it waits for; may be called by any."""
@@ -385,6 +390,9 @@ class LiveRun(JobRun):
         wanted = self.subtasks() if region is None else sorted(region.subtasks)
         subtasks = {subtask: self._subtask_plan(subtask) for subtask in wanted}
         return EpochPlan(self.job.job_id, epoch, attempt, self._settings.state_dir, subtasks)
+
+    #: Called now and then while a barrier is under way.
+    on_wait: Callable[[], None] | None = None
 
     #: Whether sources are to wait behind the next barrier.
     holds_sources = False

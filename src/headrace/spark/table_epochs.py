@@ -64,6 +64,7 @@ from headrace.runtime.task.table_time import (
     watermark_of_rows,
 )
 from headrace.spark.artifacts import WorkerKind
+from headrace.spark.packet_stages import PacketStages
 from headrace.spark.python_calls import JOB_PARAMETERS, spark_function, with_metrics
 from headrace.spark.runner import SparkRunner
 from headrace.spark.table_frames import (
@@ -155,6 +156,8 @@ class TableEpoch:
         #: What comes out of stateful nodes in packets, by vertex.
         self._packets: dict[str, DataFrame] = {}
         self._has_packets = False
+        #: The whole epoch, where all rows go in packets.
+        self._stages: PacketStages | None = None
         self._session = session.spark
         self._workers = workers
         self._messages = messages
@@ -179,6 +182,8 @@ class TableEpoch:
         """Run vertices, one action per sink; what several of them read is computed once."""
         final_scans = {vertex.vertex_id: self._scans.ends(vertex) for vertex in vertices if vertex.is_source}
         self._times |= vertex_times(self._job, vertices, self._plan, final_scans, self._times)
+        if self._run_packets(vertices):
+            return
         sinks: list[_SinkFrame] = []
         with self._workers.asked_for(self._session.sparkContext):
             for vertex in vertices:
@@ -190,6 +195,20 @@ class TableEpoch:
         self._settings.expect(self._scans.most_rows, self._scans.row_bytes, has_packets=self._has_packets)
         for sink in sinks:
             self._written += sink.run()
+
+    def _run_packets(self, vertices: Sequence[JobVertex]) -> bool:
+        """Run vertices without DataFrames, if all that goes between them are packets; returns whether they are."""
+        if self._packing is None:
+            return False
+        context = self._session.sparkContext
+        stages = PacketStages(context, self._job, self._plan, self._packing, self._functions, self._scans)
+        if not stages.can_run(vertices):
+            return False
+        self._stages = stages
+        with self._workers.asked_for(context):
+            last = stages.build(vertices, self._times)
+        self._written += stages.run(last)
+        return True
 
     def take_from_stream(self, node: OperatorNode, vertex_id: str, out: Any, time: VertexTime) -> None:
         """Take the rows that a stream hands to tables.
@@ -242,6 +261,8 @@ class TableEpoch:
 
     def close(self) -> None:
         """Release the rows that several nodes have read."""
+        if self._stages is not None:
+            self._stages.close()
         for frame in self._shared:
             with suppress(Py4JError, PySparkException, OSError):
                 frame.unpersist()

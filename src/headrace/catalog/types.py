@@ -26,13 +26,6 @@ def create_catalog(options: Mapping[str, str], comment: str | None = None) -> Ca
     if kind is None:
         raise CatalogError("a catalog needs the option 'type'", hint="WITH ('type' = 'generic_in_memory')")
     made = CATALOGS.make(kind, dict(options), comment)
-    if made is None and kind == "hive":
-        raise UnsupportedFeatureError(
-            "catalogs of type 'hive' are not supported: tables of a Hive metastore have no connector that a job could "
-            "read and write them with",
-            feature="a catalog of type 'hive'",
-            hint="declare the files of the table: CREATE TABLE ... WITH ('connector' = 'filesystem', 'format' = 'orc')",
-        )
     if made is None:
         raise UnsupportedFeatureError(
             f"unknown catalog type {kind!r}", feature=f"a catalog of type {kind!r}", hint=CATALOGS.available()

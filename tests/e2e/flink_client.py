@@ -89,7 +89,7 @@ def screens_of_keys(command: Sequence[str], folder: Path) -> dict[str, str]:
     terminal = Terminal(list(command), folder)
     shown: dict[str, str] = {}
     try:
-        terminal.wait_for(_PROMPT, 90)
+        terminal.wait_for(_PROMPT.strip(), 180)
         for name, more in (("three", ", 'fields.page.end' = '3'"), ("many", ", 'rows-per-second' = '2'")):
             end = more if name == "three" else f", 'fields.page.end' = '1000000'{more}"
             terminal.type(f"CREATE TABLE {name} (page INT) WITH ({_SEQUENCE}{end});")
@@ -97,13 +97,13 @@ def screens_of_keys(command: Sequence[str], folder: Path) -> dict[str, str]:
         for mode in ("table", "changelog"):
             terminal.type(f"SET 'sql-client.execution.result-mode' = '{mode}';")
             terminal.type("SELECT page, page * 2 AS twice FROM three;")
-            shown[f"result mode {mode}"] = plain(terminal.wait_for(_is_complete, 120))
+            shown[f"result mode {mode}"] = plain(terminal.wait_for(_is_complete, 180))
             terminal.press("q")
-            terminal.wait_for(_PROMPT)
+            terminal.wait_for(lambda screen: screen.rstrip().endswith(_PROMPT.strip()))
         terminal.press("C-l")
         terminal.type("SET 'sql-client.execution.result-mode' = 'tableau';")
         terminal.type("SELECT page FROM many;")
-        terminal.wait_for("| +I |           2 |", 120)
+        terminal.wait_for("| +I |           2 |", 180)
         terminal.press("C-c")
         ended = terminal.wait_for("Query terminated")
         shown["a cancelled query"] = plain(ended[ended.rindex("Query terminated") :])

@@ -1,6 +1,8 @@
 """Record what Flink's SQL client shows of Flink's own gateway: flink_screens.json.
 
-FLINK_HOME=.../site-packages/pyflink python -m tests.e2e.record_screens
+FLINK_HOME=.../site-packages/pyflink python -m tests.e2e.record_screens [keys]
+
+With `keys`, what it shows of statements stays as it is.
 """
 
 from __future__ import annotations
@@ -107,23 +109,22 @@ def main() -> None:
         flink_client.fetch_jars(jars, flink_client.GATEWAY_JARS)
         with flink_gateway(jars, cluster) as endpoint:
             command = flink_client.client_command(jars, endpoint, client)
-            asked = flink_client.statements()
-            shown = flink_client.screens_of_statements(command, asked, 800)
-            recorded: dict[str, object] = {
-                "statements": [
+            if "keys" not in sys.argv[1:]:
+                asked = flink_client.statements()
+                shown = flink_client.screens_of_statements(command, asked, 800)
+                answers = [
                     {"statement": statement, "screen": screen.splitlines()}
                     for statement, screen in zip(asked, shown, strict=True)
-                ],
-            }
-            _write(recorded)
+                ]
+                _update(statements=answers)
             keys = flink_client.screens_of_keys(command, client)
-    _write({**recorded, "keys": {name: screen.splitlines() for name, screen in keys.items()}})
-    print(f"{len(asked)} statements and {len(keys)} screens", file=sys.stderr)
+            _update(keys={name: screen.splitlines() for name, screen in keys.items()})
 
 
-def _write(recorded: dict[str, object]) -> None:
-    text = json.dumps(recorded, indent=1, ensure_ascii=False) + "\n"
-    flink_client.SCREENS.write_text(text, "utf-8")
+def _update(**recorded: object) -> None:
+    path = flink_client.SCREENS
+    before = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    path.write_text(json.dumps({**before, **recorded}, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

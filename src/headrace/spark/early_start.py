@@ -16,6 +16,7 @@ once.
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import shlex
 import shutil
@@ -60,6 +61,9 @@ _OTHERS: Final = (_GATEWAY_PORT, "SPARK_HOME", "SPARK_REMOTE", "SPARK_CONNECT_MO
 #: What PySpark sets where it is missing, whoever makes the context.
 _PYSPARK_DEFAULTS: Final = {"spark.serializer.objectStreamReset": "100"}
 _POLL_S: Final = 0.01
+_FIRST_QUERY: Final = "SELECT k, SUM(n) FROM VALUES ('a', 1L), ('b', 2L) AS v(k, n) WHERE n > 0 GROUP BY k"
+
+_log = logging.getLogger(__name__)
 
 _lock = threading.Lock()
 #: What was begun and not taken: one at most, as a process has one Spark.
@@ -117,6 +121,7 @@ class EarlySpark:
         self._plain_settings = spark_settings(configuration, log)
         self._settings = _PYSPARK_DEFAULTS | launch_settings(configuration, log, classes=classes)
         self._directory = os.getcwd()
+        self._has_tables = classes == "tables"
         self._contact = Path(tempfile.mkdtemp(prefix="headrace-early-"))
         self._address: tuple[int, str] | None = None
         variables = launch_variables(configuration, os.environ)
@@ -126,6 +131,8 @@ class EarlySpark:
         # What is registered first runs last: Spark is stopped by then.
         atexit.register(self._output.silence)
         self.process = self._launch(variables | loopback_variables(self._settings["spark.master"], variables))
+        #: Whether there is a context, or will be none.
+        self._is_settled = threading.Event()
         self._thread = threading.Thread(target=self._make_context, name="headrace-early-start", daemon=True)
         self._thread.start()
 
@@ -144,7 +151,7 @@ class EarlySpark:
         from pyspark.core.context import DEFAULT_CONFIGS
         from pyspark.java_gateway import launch_gateway
 
-        self._thread.join()
+        self._is_settled.wait()
         if self._address is None or not all(key in self._settings for key in DEFAULT_CONFIGS):
             self.abandon()
             return None
@@ -193,12 +200,13 @@ class EarlySpark:
 
     def _make_context(self) -> None:
         try:
-            self._address = self._wait_for_address()
-            if self._address is not None:
-                self._ask_for_context(*self._address)
+            address = self._wait_for_address()
+            if address is not None:
+                self._ask_for_context(*address)
         except Exception:  # noqa: BLE001 - Spark is started again when it is needed, and that reports what is wrong
-            self._address = None
+            _log.debug("Spark did not start early", exc_info=True)
         finally:
+            self._is_settled.set()
             shutil.rmtree(self._contact, ignore_errors=True)
 
     def _wait_for_address(self) -> tuple[int, str] | None:
@@ -218,6 +226,12 @@ class EarlySpark:
             python_parameters=PythonParameters(port=0, eager_load=False),
         )
         gateway.jvm.org.apache.spark.api.java.JavaSparkContext(self._conf(gateway, {}))
+        self._address = port, secret
+        self._is_settled.set()
+        if self._has_tables:
+            # Spark's first query loads what all of them need: better while Python plans than after it.
+            session = gateway.jvm.org.apache.spark.sql.classic.SparkSession.builder().getOrCreate()
+            session.sql(_FIRST_QUERY).count()
         gateway.close()
 
     def _conf(self, gateway: JavaGateway, changed: Mapping[str, str]) -> JavaObject:

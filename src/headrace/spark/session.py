@@ -22,7 +22,7 @@ from contextlib import suppress
 
 from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JError
-from pyspark import SparkConf, SparkContext
+from pyspark import InheritableThread, SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.logger import PySparkLogger
 
@@ -34,7 +34,7 @@ from headrace.spark import early_start
 from headrace.spark.artifacts import clear_staging
 from headrace.spark.failures import reason_of
 from headrace.spark.jvm_output import JvmOutput
-from headrace.spark.masters import check_master
+from headrace.spark.masters import check_master, is_local
 from headrace.spark.numpy_arguments import ask_numpy_itself
 from headrace.spark.requirements import check_foreign
 from headrace.spark.settings import check_java_home, launch_settings, launch_variables, loopback_only
@@ -95,7 +95,24 @@ def spark_context(
             # PySpark has put its own in place, which fails the running epoch before the job can be cancelled.
             signal.signal(signal.SIGINT, interrupt)
         atexit.register(stop_spark)
+        if is_local(context.master or ""):
+            start_workers(context)
         return context
+
+
+def start_workers(context: SparkContext) -> None:
+    """Have Spark start its Python workers now, in a thread: it would wait for the first task of an epoch with that."""
+
+    def run() -> None:
+        with suppress(Exception):  # it is for speed only, and Spark may have stopped
+            tasks = context.defaultParallelism
+            context.parallelize(range(tasks), tasks).foreachPartition(_nothing)
+
+    InheritableThread(target=run, name="headrace-start-workers", daemon=True).start()
+
+
+def _nothing(_: object) -> None:
+    pass
 
 
 def _early_context(configuration: Configuration, least_threads: int) -> SparkContext | None:

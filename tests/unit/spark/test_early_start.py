@@ -45,7 +45,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str]]:
     """Collects where a context was asked for."""
     found: list[tuple[int, str]] = []
-    monkeypatch.setattr(EarlySpark, "_ask_for_context", lambda _, port, secret: found.append((port, secret)))
+
+    def ask(early: EarlySpark, port: int, secret: str) -> None:
+        found.append((port, secret))
+        early._address = port, secret
+
+    monkeypatch.setattr(EarlySpark, "_ask_for_context", ask)
     return found
 
 

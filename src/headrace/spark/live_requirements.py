@@ -12,7 +12,8 @@ from headrace.config.options.scheduler import SCHEDULER, SchedulerType
 from headrace.errors import ConfigurationError
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.mixed_job import is_one_stream
-from headrace.spark.cluster import is_local, spark_executors
+from headrace.spark.cluster import spark_executors
+from headrace.spark.masters import is_local
 from headrace.spark.pipelined_exchange import check_version
 
 _BLOCKING = "set headrace.exchange.kind: blocking"

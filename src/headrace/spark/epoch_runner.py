@@ -72,11 +72,6 @@ class SparkEpochRunner(SparkRunner):
         except _FAILURES as error:
             raise self._failed(error) from None
 
-    def packed_job(self) -> bytes:
-        """Return the job as workers get it."""
-        packed: bytes = self._broadcast.value
-        return packed
-
     def first_level(self) -> Sequence[SubtaskId]:
         """Return the subtasks of the first level, in the order of its partitions."""
         return self._layout.levels[0]

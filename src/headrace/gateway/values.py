@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
+from headrace.common.typed_text import float_text
 from headrace.common.types import Row
 from headrace.errors import UnsupportedFeatureError
 from headrace.table._printing import shown
@@ -125,6 +126,8 @@ def _json(value: Any, data_type: t.DataType | None, zone: ZoneInfo) -> Any:
             return _map(value, data_type, zone)
         case datetime.datetime():
             return _timestamp(value, data_type, zone)
+        case float() if isinstance(data_type, t.FloatType) and math.isfinite(value):
+            return msgspec.Raw(float_text(value).encode("ascii"))
         case _:
             return _plain(value)
 

@@ -199,6 +199,23 @@ def columns_read(names: Sequence[str], steps: Iterable[Step]) -> set[str]:
     return set(names) if read is None else mentioned(names, read)
 
 
+def read_steps(steps: Sequence[Step]) -> list[Step]:
+    """Return steps without columns that are made and that no later step reads.
+
+    >>> read_steps([Select((("`a`", "b"), ("now()", "c"))), Select((("`b`", "b"),))])
+    [Select(items=(('`a`', 'b'),)), Select(items=(('`b`', 'b'),))]
+    """
+    found: list[Step] = []
+    for step in reversed(steps):
+        kept = step
+        if isinstance(step, Select):
+            read = columns_read([name for _, name in step.items], found)
+            # Rows without any column could not be counted.
+            kept = Select(tuple(item for item in step.items if item[1] in read) or step.items)
+        found.insert(0, kept)
+    return found
+
+
 def mentioned(names: Sequence[str], texts: Iterable[str]) -> set[str]:
     """Return which columns are named in texts of Spark SQL."""
     found = {name.replace("``", "`").lower() for text in texts for name in _NAME.findall(text)}

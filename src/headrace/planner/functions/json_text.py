@@ -200,7 +200,7 @@ def _json(types: Sequence[t.DataType]) -> Resolved:
 JSON_TEXT.add_shape(
     "JSON",
     "JSON(text)",
-    "Says that a string is JSON, as a value of JSON_OBJECT or JSON_ARRAY. It fails if it is none.",
+    "Says that a string is JSON, as a value of JSON_OBJECT or JSON_ARRAY. It fails if the string is not valid JSON.",
     _json,
     lambda _, each: let("__text", each[0], _READ_JSON),
     is_form=True,

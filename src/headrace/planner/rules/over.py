@@ -125,7 +125,7 @@ def _check(call: e.WindowCall, node: Over) -> None:
         raise placed_error(
             call.place,
             f"{name}() OVER with a bounded frame needs a time attribute to be ordered by, and "
-            f"{_shown(order.expression, node)} is none",
+            f"{_shown(order.expression, node)} is not one",
             "ORDER BY a column with WATERMARK FOR ... AS ..., or PROCTIME(); or look at all rows before: "
             "RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
         )

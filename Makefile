@@ -232,6 +232,10 @@ profile: $(READY_BENCH) ## show where the time of a query of Nexmark goes, in Py
 bench-soak: $(READY_BENCH) ## run thousands of epochs and watch heap, disk and descriptors
 	$(BIN)/python -m bench.soak $(ARGS)
 
+.PHONY: bench-live-soak
+bench-live-soak: $(READY_BENCH) ## run a live job for an hour and watch memory, threads and descriptors
+	$(BIN)/python -m bench.live_soak $(ARGS)
+
 # --- clean ----------------------------------------------------------------------------------------
 
 .PHONY: clean

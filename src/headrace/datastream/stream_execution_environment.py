@@ -35,6 +35,7 @@ from headrace.datastream._jars import no_java, pass_over_jars
 from headrace.datastream._older_names import OlderMethods
 from headrace.datastream._program_configuration import ProgramConfiguration
 from headrace.datastream._typed_elements import typed_elements
+from headrace.datastream.cached_data_stream import check_mode, release_caches, settle_caches
 from headrace.datastream.checkpoint_config import CheckpointConfig
 from headrace.datastream.checkpointing_mode import CheckpointingMode
 from headrace.datastream.data_stream import DataStream
@@ -512,7 +513,8 @@ class StreamExecutionEnvironment(OlderMethods):
         return json.dumps(stream_plan(self._build_stream_graph()))
 
     def close(self) -> None:
-        """Do nothing: an environment holds nothing that must be let go of. PyFlink's programs call it."""
+        """Delete the results that `DataStream.cache` has kept."""
+        release_caches(self)
 
     def _submit(self, job_name: str | None) -> JobClient:
         """Turn the steps since the last execution into a job, and start it."""
@@ -561,7 +563,11 @@ class StreamExecutionEnvironment(OlderMethods):
             global_job_parameters=parameters,
             session_settings=self._session_settings,
         )
-        return build_stream_graph(self._operators if steps is None else steps, settings)
+        steps = self._operators if steps is None else steps
+        caches = settle_caches(steps)
+        graph = build_stream_graph([*steps, *caches], settings)
+        check_mode(caches, is_batch=graph.is_batch)
+        return graph
 
     # ------------------------------------------------------------------ what the streams ask of it
 

@@ -23,6 +23,7 @@ from headrace.config.options.execution import (
 from headrace.errors import InvalidTopologyError, InvariantViolation, TypeInferenceError
 from headrace.graph.partitioning import EdgePartitioner, Forward, Rebalance
 from headrace.graph.transformations import (
+    CacheTransformation,
     ChainingStrategy,
     PartitionTransformation,
     PhysicalTransformation,
@@ -222,7 +223,7 @@ def _origins_of_all(steps: Iterable[Transformation]) -> dict[int, tuple[_Origin,
     for step in steps:
         below = tuple(origin for read in step.inputs for origin in origins[id(read)])
         match step:
-            case UnionTransformation():
+            case UnionTransformation() | CacheTransformation():
                 origins[id(step)] = below
             case PartitionTransformation():
                 # The later of two partitionings counts: it is nearer to the consumer.

@@ -24,6 +24,7 @@ from headrace.rest.page import Page
 from headrace.rest.resources import (
     checkpoints,
     cluster,
+    datasets,
     epochs,
     flame_graphs,
     gateway,
@@ -76,6 +77,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *identifiers.ENDPOINTS,
     *checkpoints.ENDPOINTS,
     *savepoints.ENDPOINTS,
+    *datasets.ENDPOINTS,
     *rescaling.ENDPOINTS,
     *taskmanagers.ENDPOINTS,
     *jobmanager.ENDPOINTS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,8 +17,10 @@ from headrace.operators.io import SourceDeclaration
 from headrace.runtime.run.source_coordinator import SourceCoordinator
 from headrace.testing.sources import ScriptedSource, Timestamped
 
-#: Plans that are asked of a source that has nothing to read, before it is taken to be at its end for now.
-_MOST_EMPTY_PLANS = 20
+#: How long a source may have nothing to read before it is taken to be at its end for now, s; and how long one with a
+#: rate is read at most.
+_MOST_SILENCE_S, _MOST_READING_S = 1.0, 5.0
+_PAUSE_S = 0.02
 
 
 @dataclass(frozen=True)
@@ -58,10 +61,10 @@ def _read(source: Source, max_records: int) -> list[InputRecord]:
     coordinator = SourceCoordinator(source, 1)
     reader = source.create_reader()
     records: list[InputRecord] = []
-    empty = 0
     has_ended = False
+    started = heard = time.monotonic()
     try:
-        while len(records) < max_records and not has_ended and empty < _MOST_EMPTY_PLANS:
+        while len(records) < max_records and not has_ended:
             before = len(records)
             coordinator.plan(max_records - len(records), 0, frozenset())
             planned = coordinator.standing[0]
@@ -81,7 +84,15 @@ def _read(source: Source, max_records: int) -> list[InputRecord]:
                     finished.add(split_id)
                 coordinator.advance(0, {split_id: reader.progress()}, has_ended=False, now_ms=0)
             has_ended = not planned.may_get_more_splits and planned.open_splits <= finished
-            empty = 0 if len(records) > before else empty + 1
+            now = time.monotonic()
+            if len(records) > before:
+                heard = now
+            elif now - heard > _MOST_SILENCE_S:
+                break
+            else:
+                time.sleep(_PAUSE_S)
+            if now - started > _MOST_READING_S:
+                break
     finally:
         reader.close()
         coordinator.close()

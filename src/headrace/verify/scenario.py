@@ -122,6 +122,33 @@ def draw(
     return plain
 
 
+def draw_for_tables(seed: int, most_records: int, *, can_rescale: bool) -> Scenario:
+    """Draw the scenario of a seed for a job that runs on Spark: few runs fit into a budget, and tasks do not fail.
+
+    Args:
+        seed: Decides everything.
+        most_records: That sources read.
+        can_rescale: Whether the program leaves the parallelism of operators open.
+    """
+    chance = random.Random(f"verify-tables/{seed}")
+    size = max(1, most_records // chance.randint(4, 8))
+    cut = replace(Scenario(seed=seed), max_records=size)
+    changes: Sequence[Callable[[Scenario], Scenario]] = [
+        lambda made: made,
+        lambda made: _interrupted(made, chance, size, Interruption.SAVEPOINT, can_rescale=can_rescale),
+        lambda made: _spread(made, chance) if can_rescale else made,
+        lambda made: _interrupted(made, chance, size, Interruption.DRIVER_LOST, can_rescale=can_rescale),
+        lambda made: _interrupted(made, chance, size, Interruption.RESCALE, can_rescale=can_rescale),
+    ]
+    if seed == 0:
+        return Scenario()
+    if seed <= len(changes):
+        return changes[seed - 1](cut)
+    for change in chance.sample(changes, 2):
+        cut = change(cut)
+    return cut
+
+
 def _spread(made: Scenario, chance: random.Random) -> Scenario:
     return replace(made, parallelism=chance.randint(1, _MOST_PARALLELISM))
 

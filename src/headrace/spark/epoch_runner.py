@@ -24,6 +24,7 @@ from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskReport
 from headrace.runtime.task.level import JobCode, is_report, read_report
 from headrace.spark.artifacts import WorkerKind
 from headrace.spark.placement import Placement
+from headrace.spark.resource_profiles import stage_profiles
 from headrace.spark.runner import SparkRunner
 from headrace.spark.worker import LevelFunction
 
@@ -37,6 +38,11 @@ class SparkEpochRunner(SparkRunner):
     def __init__(self, context: SparkContext, code: JobCode, workers: WorkerKind | None = None) -> None:
         super().__init__(context, code, workers)
         self._layout = Layout(code.job)
+        settings = dict(context.getConf().getAll())
+        self._profiles = [
+            None if profile is None else profile.build()
+            for profile in stage_profiles(code.job, context.master or "", settings)
+        ]
         self._placement = Placement(context, [len(level) for level in self._layout.levels])
         self._first_inputs = self._make_partitions(len(self._layout.levels[0]))
         #: What the epoch under way has left with Spark.
@@ -108,6 +114,8 @@ class SparkEpochRunner(SparkRunner):
                 )
                 stage = stage.mapPartitionsWithIndex(function)
                 stage._bypass_serializer = True  # type: ignore[attr-defined]  # our function yields bytes already
+                if (profile := self._profiles[level]) is not None:
+                    stage = stage.withResources(profile)
                 if level < last:
                     stage, shuffle = self._exchange(stage, level + 1)
                     self._shuffles.append(shuffle)

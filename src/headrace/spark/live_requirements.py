@@ -41,6 +41,10 @@ def runs_live(job: JobGraph, configuration: Configuration) -> bool:
         raise UnsupportedFeatureError.not_yet(
             f"{SCHEDULER.key}: Adaptive in live jobs", f"leave it out, or {_BLOCKING}"
         )
+    if job.slot_resources:
+        raise UnsupportedFeatureError.not_yet(
+            "slot sharing groups with cores and memory in live jobs", f"leave the amounts out, or {_BLOCKING}"
+        )
     if configuration.get(autoscaler.ENABLED):
         raise UnsupportedFeatureError.not_yet(
             f"{autoscaler.ENABLED.key} in live jobs", f"leave it out, or {_BLOCKING}"

@@ -97,7 +97,9 @@ class ReplaySession:
                 if self.plan.subtasks[subtask].has_ended:
                     continue
                 if is_table_vertex(self.code.job.vertex(subtask.vertex_id)):
-                    from headrace.replay.tables import replay_table_subtask  # few jobs need the tables' modules
+                    from headrace.replay.tables import (
+                        replay_table_subtask,  # few jobs need the tables' modules
+                    )
 
                     replayed = replay_table_subtask(self, subtask, self._settings)
                     if replayed is not None:

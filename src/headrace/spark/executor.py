@@ -25,7 +25,7 @@ from headrace.common.job_status import JobStatus
 from headrace.config.configuration import Configuration
 from headrace.config.memory_account import memory_per_worker
 from headrace.config.notices import new_notices
-from headrace.config.options import checkpointing, exchange, execution, logs, python, state
+from headrace.config.options import checkpointing, exchange, execution, logs, python, spark, state
 from headrace.errors import (
     JobCancelledError,
     JobDefinitionError,
@@ -56,6 +56,7 @@ from headrace.spark.failures import recover
 from headrace.spark.live_requirements import check_live, needed_slots, runs_live
 from headrace.spark.live_runner import SparkLiveRunner
 from headrace.spark.main_script import program_of
+from headrace.spark.resource_profiles import stage_profiles
 from headrace.spark.session import spark_context
 from headrace.spark.slots import slot_pool
 from headrace.state.key_secret import KeySecret
@@ -135,6 +136,7 @@ class SparkExecutor:
         _refuse_what_is_not_there(configuration)
         for key, reason in new_notices(configuration).items():
             _log.warning("%s has no effect: %s", key, reason)
+        stage_profiles(job_graph, configuration.get(spark.MASTER), configuration.spark_settings())
         with program_of(job_graph.main_classes):
             return SparkJob(job_graph, configuration, self, leadership=self._leadership)
 

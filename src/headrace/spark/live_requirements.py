@@ -38,6 +38,10 @@ def runs_live(job: JobGraph, configuration: Configuration) -> bool:
             "headrace.exchange.kind: pipelined is for STREAMING jobs; execution.runtime-mode is BATCH",
             hint=_BLOCKING,
         )
+    if job.slot_resources:
+        raise UnsupportedFeatureError.not_yet(
+            "slot sharing groups with cores and memory in live jobs", f"leave the amounts out, or {_BLOCKING}"
+        )
     return True
 
 

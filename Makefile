@@ -208,6 +208,10 @@ bench-latency: $(READY_BENCH) ## measure event to output against PyFlink and tra
 bench-live: $(READY_BENCH) ## measure live mode against epochs: throughput with checkpoints, restarts
 	$(BIN)/python -m bench.live_run $(ARGS)
 
+.PHONY: bench-startup
+bench-startup: $(READY_BENCH) $(FLINK_PYTHON) ## measure process start to first record and to the end, against PyFlink
+	$(BIN)/python -m bench.startup_run --flink $(FLINK_PYTHON) $(ARGS)
+
 .PHONY: bench-web
 bench-web: $(READY_BENCH) ## measure what somebody who looks at the web page costs a job
 	$(BIN)/python -m bench.web_polling $(ARGS)

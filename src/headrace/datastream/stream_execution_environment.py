@@ -30,8 +30,8 @@ from headrace.datastream._checks import (
     check_text,
     check_type,
     kind_and_value,
-    no_java_code,
 )
+from headrace.datastream._jars import no_java, pass_over_jars
 from headrace.datastream._older_names import OlderMethods
 from headrace.datastream._program_configuration import ProgramConfiguration
 from headrace.datastream._typed_elements import typed_elements
@@ -43,7 +43,7 @@ from headrace.datastream.execution_context import ExecutionContext
 from headrace.datastream.execution_mode import RuntimeExecutionMode
 from headrace.datastream.executor import available_cores, default_parallelism
 from headrace.datastream.output_tag import OutputTag
-from headrace.datastream.slot_sharing_group import SlotSharingGroup
+from headrace.datastream.slot_sharing_group import SlotSharingGroup, resources_of
 from headrace.datastream.started_jobs import StartedJobs
 from headrace.datastream.state_backend import StateBackend, state_backend_of
 from headrace.datastream.utils import ResultTypeQueryable
@@ -315,12 +315,12 @@ class StreamExecutionEnvironment(OlderMethods):
         self._set(python.EXECUTABLE, check_text("set_python_executable", "interpreter", python_exec))
 
     def add_jars(self, *jars_path: str) -> None:
-        """Refused: no Java code of a program is loaded."""
-        raise no_java_code("add_jars()")
+        """Take jars of Flink's connectors and formats that headrace has itself; others are refused."""
+        pass_over_jars(*jars_path)
 
     def add_classpaths(self, *classpaths: str) -> None:
         """Refused: no Java code of a program is loaded."""
-        raise no_java_code("add_classpaths()")
+        raise no_java("add_classpaths()")
 
     def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
         """Ship a file or directory; functions get its path with ``get_distributed_cache()``.
@@ -562,6 +562,7 @@ class StreamExecutionEnvironment(OlderMethods):
             object_reuse=get(execution.OBJECT_REUSE),
             global_job_parameters=parameters,
             session_settings=self._session_settings,
+            slot_resources=resources_of(self._slot_sharing_groups.values()),
         )
         steps = self._operators if steps is None else steps
         caches = settle_caches(steps)

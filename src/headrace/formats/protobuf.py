@@ -1,8 +1,8 @@
 """The protobuf format: a message is one record of a protobuf message type. Flink's `protobuf`.
 
-Flink finds the type in a generated Java class. Here it is a class that `protoc --python_out` has generated, or a type of a
-descriptor set that `protoc --descriptor_set_out` has written. Its definition travels with the job, so workers need no
-generated module.
+Flink finds the type in a generated Java class. Here it is a class that `protoc --python_out` has generated, or a type
+of a descriptor set that `protoc --descriptor_set_out` has written. Its definition travels with the job, so workers need
+no generated module.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class ProtobufRowDeserializationSchema(MadeInEachProcess, FormatDeserializationS
     Args:
         definition: The message type.
         row_type: The columns, by names of the message's fields.
-        read_default_values: Whether fields that are not set have the default of their type, instead of NULL. A field that
-            cannot tell, as proto3's without `optional`, always has its default.
+        read_default_values: Whether fields that are not set have the default of their type, instead of NULL. A field
+            that cannot tell, as proto3's without `optional`, always has its default.
         ignore_parse_errors: Whether messages that cannot be read are left out.
 
     Raises:
@@ -300,7 +300,7 @@ def _list_writer(field: Any, element_type: t.DataType, null_literal: str) -> Cal
 
 def _value_writer(field: Any, data_type: t.DataType) -> _Convert:
     if field.enum_type is not None and isinstance(data_type, t.CharType | t.VarCharType):
-        numbers = {each.name: each.number for each in field.enum_type.values}
+        numbers: dict[str, int] = {each.name: each.number for each in field.enum_type.values}
 
         def number_of(name: str) -> int:
             if name not in numbers:

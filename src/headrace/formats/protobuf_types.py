@@ -76,7 +76,8 @@ def definition_from_class(path: str) -> MessageDefinition:
     """
     protobuf = _protobuf()
     parts = path.split(".")
-    found, place = None, 0
+    found: Any = None
+    place = 0
     for place in range(len(parts) - 1, 0, -1):
         try:
             found = importlib.import_module(".".join(parts[:place]))
@@ -95,7 +96,7 @@ def definition_from_class(path: str) -> MessageDefinition:
     files = protobuf.descriptor_pb2.FileDescriptorSet()
     for each in _with_imports(file, set()):
         each.CopyToProto(files.file.add())
-    return MessageDefinition(found.DESCRIPTOR.full_name, files.SerializeToString())  # type: ignore[attr-defined]
+    return MessageDefinition(found.DESCRIPTOR.full_name, files.SerializeToString())
 
 
 def _with_imports(file: Any, seen: set[str]) -> Iterator[Any]:
@@ -112,8 +113,8 @@ def definition_from_file(path: str, name: str) -> MessageDefinition:
 
     Args:
         path: A file that `protoc --include_imports --descriptor_set_out=FILE` has written.
-        name: The full name of the type, such as `shop.Order`; or of the Java class that protoc generates for it, as Flink's
-            tables have it.
+        name: The full name of the type, such as `shop.Order`; or of the Java class that protoc generates for it,
+            which Flink's tables name.
 
     Raises:
         JobDefinitionError: The file cannot be read or lacks imports, or has no such type.

@@ -45,6 +45,7 @@ _TITLES: Final = {
     "collection": "Arrays, maps and rows",
     "JSON": "JSON",
     "variant": "VARIANT",
+    "hive": "Functions of Hive, after LOAD MODULE hive",
 }
 _CASTS: Final = """\
 ## Casts

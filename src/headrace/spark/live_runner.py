@@ -23,9 +23,9 @@ from headrace.runtime.epoch.layout import Layout
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskReport
 from headrace.runtime.run.live_control import RegionAttempt
 from headrace.runtime.task.live_settings import LiveSettings
-from headrace.spark.cluster import is_local
 from headrace.spark.failures import recover
 from headrace.spark.live_worker import LiveFunction
+from headrace.spark.masters import is_local
 from headrace.spark.pipelined_exchange import live_stage, pipelined_shuffle
 from headrace.spark.runner import SparkRunner
 

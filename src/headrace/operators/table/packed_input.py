@@ -45,6 +45,8 @@ _ROW_BITS = 33
 #: Bytes that a packet has, about.
 _PACKET_BYTES = 8 << 20
 _GROUP = "__group"
+#: What a packet says of itself: the vertex it is for, and which of its inputs.
+_TARGET, _SIDE = b"target", b"side"
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,8 @@ class PackedInput:
         max_parallelism: How many key groups.
         secret: What goes into keys.
         goes_by_keys: Whether a sink wants -D for rows that updates replace.
+        target: The vertex that gets them.
+        is_discarded: Whether that is a sink that keeps nothing: then rows are made, and no packets of them.
     """
 
     source: tuple[tuple[str, pa.DataType], ...]
@@ -134,6 +138,8 @@ class PackedInput:
     max_parallelism: int
     secret: KeySecret = field(repr=False)
     goes_by_keys: bool = False
+    target: str = ""
+    is_discarded: bool = False
 
     @property
     def is_understood(self) -> bool:
@@ -168,6 +174,8 @@ class PackedInput:
         waiting: list[pa.Table] = []
         for table in tables:
             rows = program.stateless(table)
+            if self.is_discarded:
+                continue
             if not self.specs:
                 yield from program.as_they_are(rows)
             elif self.is_grouped:
@@ -270,7 +278,7 @@ class _Program:
             rows = rows.set_column(rows.num_columns - 1, KIND, pa.array(marks))
         at_once = _rows_of_packet(rows)
         for place in range(0, rows.num_rows, at_once):
-            yield Packet(0, 0, _bytes_of(rows.slice(place, at_once)))
+            yield Packet(0, 0, _bytes_of(rows.slice(place, at_once), self._packed.target, 0))
 
     def packets(self, rows: pa.Table, sequence: int) -> Iterator[Packet]:
         """Send rows to the subtasks that own their keys."""
@@ -334,7 +342,7 @@ class _Program:
             start, end = int(bounds[subtask]), int(bounds[subtask + 1])
             for place in range(start, end, at_once):
                 rows = ordered.slice(place, min(at_once, end - place))
-                yield Packet(spec.side, subtask, _bytes_of(rows))
+                yield Packet(spec.side, subtask, _bytes_of(rows, self._packed.target, spec.side))
 
 
 def _input_of(
@@ -454,9 +462,8 @@ def _grouped(
         column = _whole(summed.column(f"{name}_{made.function}"))
         found[name] = pc.fill_null(column, 0) if made.is_zero and column.null_count else column
     if session is not None:
-        found[SESSION] = session_times(
-            *(_whole(summed.column(f"{SESSION}_{end}")) for end in ("min", "max")), session.gap_ms
-        )
+        first, last = (_whole(summed.column(f"{SESSION}_{end}")) for end in ("min", "max"))
+        found[SESSION] = session_times(first, last, session.gap_ms)
     if numbered is not None:
         for name, column in zip(each.spec.keys, numbered.columns, strict=True):
             if not each.is_within:
@@ -504,16 +511,26 @@ def _rows_of_packet(rows: pa.Table) -> int:
     return max(1, int(rows.num_rows) * _PACKET_BYTES // max(1, int(rows.nbytes)))
 
 
-def _bytes_of(table: pa.Table) -> pa.Buffer:
+def _bytes_of(table: pa.Table, target: str, side: int) -> pa.Buffer:
     stream = pa.BufferOutputStream()
+    table = table.replace_schema_metadata({_TARGET: target.encode(), _SIDE: str(side).encode()})
     with pa.ipc.new_stream(stream, table.schema) as writer:
         writer.write_table(table)
     return stream.getvalue()
 
 
-def rows_of(data: pa.Buffer) -> pa.Table:
+def rows_of(data: pa.Buffer | bytes) -> pa.Table:
     """Return the rows of a packet."""
-    return pa.ipc.open_stream(data).read_all()
+    return pa.ipc.open_stream(data).read_all().replace_schema_metadata(None)
+
+
+def rows_for(target: str, packets: Iterable[bytes]) -> Iterator[tuple[int, pa.Table]]:
+    """Return the rows of packets, each with its input; of those for a vertex: others may come along."""
+    for data in packets:
+        with pa.ipc.open_stream(data) as stream:
+            told = stream.schema.metadata
+            if told[_TARGET] == target.encode():
+                yield int(told[_SIDE]), stream.read_all().replace_schema_metadata(None)
 
 
 def merged_inputs(

@@ -28,6 +28,7 @@ from headrace.planner.functions import (
     WrongArguments,
     aggregates,
     find_aggregate,
+    find_function,
 )
 from headrace.planner.functions.text import constant
 from headrace.planner.logical import Join, JoinKind, LogicalNode
@@ -286,7 +287,8 @@ class ExpressionBinder:
             return self._user_call(node, user)
         if name.upper() == "CURRENT_DATABASE" and not node.arguments:
             return e.Literal(self.context.manager.current_database, DataTypes.STRING(False))
-        function = FUNCTIONS.find(name) if len(node.name.path) == 1 else None
+        modules = self.context.manager.modules.used()
+        function = find_function(name, modules) if len(node.name.path) == 1 else None
         if function is None or (function.is_form and not node.is_form):
             self._unknown(node.name)
         self._plain(node)

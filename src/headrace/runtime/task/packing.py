@@ -28,7 +28,8 @@ from headrace.operators.table.steps import KIND, Fragment, Select, Step, Where, 
 from headrace.runtime.task.table_task import has_kinds
 from headrace.state.key_secret import KeySecret
 
-_UTC = ("UTC", "Etc/UTC", "Z", "GMT", "Etc/GMT", "+00:00")
+#: Names of the zone in which local times are moments.
+UTC_ZONES = ("UTC", "Etc/UTC", "Z", "GMT", "Etc/GMT", "+00:00")
 #: A column of a join's condition; texts and names in it are passed over.
 _PLACE = re.compile(r"'[^']*'|`[^`]*`|\b([lr]\d+)\b")
 _ZONE = "spark.sql.session.timeZone"
@@ -47,7 +48,7 @@ class Packing:
         self._job = job
         self._operators = operators
         self._secret = secret
-        self._is_utc = job.session_settings.get(_ZONE) in _UTC
+        self._is_utc = job.session_settings.get(_ZONE) in UTC_ZONES
         self._edges: dict[tuple[str, int], PackedInput] = {}
         for vertex_id in operators:
             inputs = job.inputs_of(vertex_id)
@@ -58,8 +59,14 @@ class Packing:
         for vertex in job.vertices:
             inputs, sink = job.inputs_of(vertex.vertex_id), vertex.head.declaration
             if isinstance(sink, TableSinkDeclaration) and len(inputs) == 1:
-                if not sink.not_null:
-                    self._add(inputs[0], (), goes_by_keys=sink.mode is SinkMode.UPSERT)
+                # Packets are not divided by what is in them.
+                if not sink.not_null and not sink.shuffle_by:
+                    self._add(
+                        inputs[0],
+                        (),
+                        goes_by_keys=sink.mode is SinkMode.UPSERT,
+                        is_discarded=sink.sink.discards,
+                    )
 
     def into(self, vertex_id: str, side: int) -> PackedInput | None:
         """Return how the rows of an input, or of a sink, are packed; None if they are not."""
@@ -74,10 +81,21 @@ class Packing:
         packed = tuple(each for each in found if each is not None)
         return packed if len(packed) == len(edges) else ()
 
-    def _add(self, edge: JobEdge, specs: Sequence[InputSpec], *, goes_by_keys: bool = False) -> None:
+    def has(self, edge: JobEdge) -> bool:
+        """Whether the rows of an edge are packed, if they are in columns where it begins."""
+        return self.into(edge.target_vertex, edge.target_input) is not None
+
+    def _add(
+        self,
+        edge: JobEdge,
+        specs: Sequence[InputSpec],
+        *,
+        goes_by_keys: bool = False,
+        is_discarded: bool = False,
+    ) -> None:
         packed = self._packed(edge, specs)
         if packed is not None:
-            packed = replace(packed, goes_by_keys=goes_by_keys)
+            packed = replace(packed, goes_by_keys=goes_by_keys, is_discarded=is_discarded)
             self._edges[edge.target_vertex, edge.target_input] = packed
 
     def _packed(self, edge: JobEdge, specs: Sequence[InputSpec]) -> PackedInput | None:
@@ -100,6 +118,7 @@ class Packing:
             parallelism=vertex.parallelism,
             max_parallelism=vertex.max_parallelism,
             secret=self._secret,
+            target=edge.target_vertex,
         )
         return packed if packed.source and packed.is_understood else None
 

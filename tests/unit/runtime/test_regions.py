@@ -4,28 +4,42 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
 from headrace.common import WatermarkStrategy
-from headrace.connectors.datagen.source import DataGeneratorSource
 from headrace.datastream import DataStream, StreamExecutionEnvironment
 from headrace.datastream.functions import RuntimeContext
 from headrace.graph.execution_graph import ExecutionState
 from headrace.runtime.epoch.messages import SubtaskId
 from headrace.testing.mini_cluster import MiniJob
 from tests.unit.runtime.fakes import MarkedSink
-from tests.unit.runtime.jobs import start_watched
-from tests.unit.runtime.test_live import LIVE, OFTEN, RESTARTS, Count, output_of
+from tests.unit.runtime.test_live import (
+    LIVE,
+    OFTEN,
+    RESTARTS,
+    Count,
+    Paced,
+    PacedEnumerator,
+    output_of,
+    paced,
+)
 
 RECORDS = 400
 COUNTED = sorted((n % 7, n // 7 + 1) for n in range(RECORDS))
 opened: Counter[str] = Counter()
 
 
-class Fed(DataGeneratorSource):
+@pytest.fixture(autouse=True)
+def _no_pace() -> Iterator[None]:
+    yield
+    PacedEnumerator.epochs = None
+
+
+class Fed(Paced):
     """Is told by the driver what to read next."""
 
     plans_anywhere: ClassVar[bool] = False
@@ -41,12 +55,12 @@ class NamedCount(Count):
 
 
 def region(env: StreamExecutionEnvironment, name: str, source_class: Any) -> DataStream:
-    source = source_class(lambda index: index, RECORDS, 1000)
+    source = source_class(lambda index: index, RECORDS)
     stream = env.from_source(source, WatermarkStrategy.no_watermarks(), name).uid(name)
     return stream.key_by(lambda n: n % 7).process(NamedCount(name)).uid(f"count {name}")
 
 
-def two_regions(other: MarkedSink, source_class: Any = DataGeneratorSource) -> Any:
+def two_regions(other: MarkedSink, source_class: Any = Paced) -> Any:
     def program(env: StreamExecutionEnvironment) -> DataStream:
         region(env, "right", source_class).sink_to(other).uid("other sink")
         return region(env, "left", source_class)
@@ -67,7 +81,7 @@ def run_and_kill(
     tmp_path: Path,
     options: dict[str, str],
     names: tuple[str, ...] = ("left",),
-    source_class: Any = DataGeneratorSource,
+    source_class: Any = Paced,
 ) -> MiniJob:
     """Run both regions, and kill a subtask of some in the middle; sinks must have everything once."""
     opened.clear()
@@ -81,7 +95,7 @@ def run_and_kill(
             for name in names:
                 job.live_cluster.kill_subtask(SubtaskId(count_of(job, name), 0))
 
-    started = start_watched(
+    started = paced(
         two_regions(right, source_class),
         kill,
         parallelism=2,
@@ -94,7 +108,7 @@ def run_and_kill(
     return started.job
 
 
-@pytest.mark.parametrize("source_class", [DataGeneratorSource, Fed], ids=["leased", "fed"])
+@pytest.mark.parametrize("source_class", [Paced, Fed], ids=["leased", "fed"])
 @pytest.mark.parametrize("options", [OFTEN, {}], ids=["checkpoints", "barriers"])
 def test_a_region_that_fails_starts_again_alone(
     options: dict[str, str], source_class: Any, tmp_path: Path

@@ -77,11 +77,12 @@ def _below(pid: int) -> list[int]:
     """Return all processes that a process has started, and those that they have."""
     found, todo = [], [pid]
     while todo:
-        try:
-            threads = list(Path(f"/proc/{todo.pop()}/task").iterdir())
-            children = [int(each) for path in threads for each in (path / "children").read_text().split()]
-        except OSError:
-            continue
+        children: list[int] = []
+        for path in Path(f"/proc/{todo.pop()}/task").glob("*/children"):
+            try:
+                children += map(int, path.read_text().split())
+            except OSError:
+                continue  # a thread that has ended since
         found += children
         todo += children
     return found

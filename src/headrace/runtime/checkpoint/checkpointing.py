@@ -11,7 +11,7 @@ What is decided is decided in `CheckpointCoordinator`; where things are kept is 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -262,7 +262,8 @@ class Checkpointing:
             self._wait_for_checkpoints()
             is_stopped = self._settle(run, sinks)
         for due in () if is_stopped else self._due(run, is_drained=is_drained):
-            started_ms = self._now_ms() if run.barrier_started_ms is None else run.barrier_started_ms
+            started_ms = self._now_ms() if self._is_late(run) else run.barrier_started_ms
+            assert started_ms is not None
             pending = self.coordinator.start(due, started_ms, epoch=run.epoch, num_subtasks=run.num_subtasks)
             if pending is not None:
                 self._begin(pending, run, sinks)
@@ -279,6 +280,29 @@ class Checkpointing:
         """
         self._check(self.coordinator.expire(self._now_ms()))
         self._settle(run, sinks)
+
+    def expire_barrier(self, due: Iterable[DueSnapshot], run: CheckpointedRun) -> bool:
+        """Give up the snapshots that the barrier of a live job is under way for, if it takes too long.
+
+        Returns:
+            Whether they were given up: the barrier goes on, and nothing is written behind it.
+
+        Raises:
+            CheckpointError: If too many failed in a row.
+        """
+        if run.barrier_started_ms is None or not self._is_late(run):
+            return False
+        for each in due:
+            self.coordinator.start(
+                each, run.barrier_started_ms, epoch=run.epoch, num_subtasks=run.num_subtasks
+            )
+        self._check(self.coordinator.expire(self._now_ms()))
+        return True
+
+    def _is_late(self, run: CheckpointedRun) -> bool:
+        """Whether the last barrier was triggered too long ago for a checkpoint, or there was none."""
+        started_ms = run.barrier_started_ms
+        return started_ms is None or self._now_ms() >= started_ms + self._settings.timeout_ms
 
     @property
     def is_periodic(self) -> bool:

@@ -9,7 +9,7 @@ from headrace.config.options import live
 from headrace.config.options.exchange import KIND, ExchangeKind
 from headrace.config.options.execution import RUNTIME_MODE, RuntimeExecutionMode
 from headrace.config.options.scheduler import SCHEDULER, SchedulerType
-from headrace.errors import ConfigurationError
+from headrace.errors import ConfigurationError, UnsupportedFeatureError
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.mixed_job import is_one_stream
 from headrace.spark.cluster import spark_executors

@@ -120,11 +120,7 @@ class TableTask:
             attempt: The attempt that is replayed; a new one if None.
         """
         attempt = attempt or TaskAttempt(plan, spark_attempt)
-        recording = self._settings.recording
-        if recording is not None:  # first, so that a try that fails can be replayed as well
-            kept = {side: to_stream(rows) for side, rows in inputs.items()}
-            stage = RecordedStage(at, attempt.started_ms, kept)
-            record_stage(recording, plan, self._subtask, attempt.attempt_id, stage)
+        self._record(plan, at, inputs, attempt)  # first, so that a try that fails can be replayed as well
         metrics = InMemoryMetricGroup()
         self.has_ended = at.is_final
         own: SubtaskPlan = plan.subtasks[self._subtask]
@@ -164,9 +160,19 @@ class TableTask:
             bytes_out=output.rows.nbytes,
             user_metrics={operator_id: counted} if counted else {},
             spent_ns=watch.spent_ns,
-            trace=None if recording is None else trace_of_rows(operator_id, output.rows),
+            trace=None if self._settings.recording is None else trace_of_rows(operator_id, output.rows),
         )
         return output.rows, attempt.stamped(report)
+
+    def _record(
+        self, plan: EpochPlan, at: VertexTime, inputs: Mapping[int, pa.Table], attempt: TaskAttempt
+    ) -> None:
+        """Keep what the attempt is given, if the job is recorded."""
+        recording = self._settings.recording
+        if recording is not None:
+            kept = {side: to_stream(rows) for side, rows in inputs.items()}
+            stage = RecordedStage(at, attempt.started_ms, kept)
+            record_stage(recording, plan, self._subtask, attempt.attempt_id, stage)
 
     def _written(
         self, rows: Mapping[str, RowSet], chain: StateChain, plan: EpochPlan, attempt: TaskAttempt

@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any
 
 from headrace.elements import Batch
+from headrace.graph.table_job import is_table_vertex
 from headrace.operators.io import SinkTask, SourceTask
 from headrace.operators.recorded_reader import RecordedReader
 from headrace.replay.recordings import JobRecording
@@ -93,7 +94,17 @@ class ReplaySession:
         done: dict[SubtaskId, SubtaskReplay] = {}
         for level, subtasks in enumerate(self.layout.levels):
             for partition, subtask in enumerate(subtasks):
-                if not self.plan.subtasks[subtask].has_ended:
+                if self.plan.subtasks[subtask].has_ended:
+                    continue
+                if is_table_vertex(self.code.job.vertex(subtask.vertex_id)):
+                    from headrace.replay.tables import (
+                        replay_table_subtask,  # few jobs need the tables' modules
+                    )
+
+                    replayed = replay_table_subtask(self, subtask, self._settings)
+                    if replayed is not None:
+                        done[subtask] = SubtaskReplay(*replayed)
+                else:
                     done[subtask] = self._run(subtask, self._inbox.pop((level, partition), []))
         return done
 

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 
-from headrace.catalog.hive import MetastoreCatalog, HiveColumn, HiveTable
+from headrace.catalog.hive import HiveColumn, HiveTable, MetastoreCatalog
 from headrace.catalog.objects import CatalogDatabase
 from headrace.config.configuration import Configuration
 from headrace.errors import CatalogError, ConnectorError

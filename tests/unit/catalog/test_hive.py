@@ -8,7 +8,7 @@ import pytest
 
 from headrace.catalog.catalog import Catalog
 from headrace.catalog.functions import CatalogFunction
-from headrace.catalog.hive import MetastoreCatalog, HiveColumn, HiveTable
+from headrace.catalog.hive import HiveColumn, HiveTable, MetastoreCatalog
 from headrace.catalog.hive_types import from_hive_type, to_hive_type
 from headrace.catalog.objects import (
     CatalogDatabase,

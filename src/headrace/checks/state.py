@@ -9,7 +9,7 @@ from typing import Final
 from headrace.checks.findings import CheckFinding
 from headrace.checks.source_code import bodies_of, resolve
 from headrace.checks.view import ReviewedJob, ReviewedOperator
-from headrace.operators.checkpointed import CheckpointedFunction
+from headrace.operators.checkpointed import as_checkpointed
 from headrace.operators.io import SourceDeclaration
 from headrace.operators.keyed import ReduceDeclaration
 from headrace.operators.table.declarations import (
@@ -49,7 +49,7 @@ def check_uid(job: ReviewedJob, operator: ReviewedOperator) -> Iterator[CheckFin
         yield operator.finding("HR101", "the source's positions are kept under a generated id")
     elif node.declaration.is_keyed:
         yield operator.finding("HR101", "keyed state is kept under a generated id")
-    elif any(isinstance(each, CheckpointedFunction) for each in operator.functions()):
+    elif any(as_checkpointed(each) is not None for each in operator.functions()):
         yield operator.finding("HR101", "operator state is kept under a generated id")
 
 

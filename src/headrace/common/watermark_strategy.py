@@ -20,9 +20,11 @@ from typing import Any, Literal, Protocol
 from headrace.common.constants import MIN_LONG_VALUE
 from headrace.common.time import Duration, Time, as_millis
 from headrace.errors import JobDefinitionError, UnsupportedFeatureError, describe_function
+from headrace.util.clock import now_ms
 
 __all__ = [
     "AssignerWithPeriodicWatermarksWrapper",
+    "IngestionTimeAssigner",
     "TimestampAssigner",
     "WatermarkAlignment",
     "WatermarkGenerator",
@@ -56,6 +58,26 @@ class TimestampAssigner(ABC):
         Returns:
             Milliseconds since the epoch.
         """
+
+
+class IngestionTimeAssigner(TimestampAssigner):
+    """Takes the clock for the time of a record: Flink's ingestion time. It never goes back. PyFlink does not have it.
+
+    Use it with `for_monotonous_timestamps`, behind a source. As in Flink, a record that is read again after a failure
+    gets a new time.
+
+    Example:
+        >>> strategy = WatermarkStrategy.for_monotonous_timestamps()
+        >>> strategy = strategy.with_timestamp_assigner(IngestionTimeAssigner())
+    """
+
+    def __init__(self) -> None:
+        self._latest_ms = 0
+
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        """Return what time it is."""
+        self._latest_ms = max(self._latest_ms, now_ms())
+        return self._latest_ms
 
 
 class WatermarkOutput(Protocol):

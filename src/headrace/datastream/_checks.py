@@ -13,7 +13,12 @@ from headrace.common.typeinfo import TypeInformation
 from headrace.config.options.execution import UPPER_BOUND_MAX_PARALLELISM
 from headrace.datastream import functions
 from headrace.datastream.functions import Function, KeySelector, Partitioner
-from headrace.errors import JobDefinitionError, TypeInferenceError, describe_function, shorten
+from headrace.errors import (
+    JobDefinitionError,
+    TypeInferenceError,
+    describe_function,
+    shorten,
+)
 
 _UID_HASH = re.compile(r"[0-9A-Fa-f]{32}")
 

@@ -54,7 +54,8 @@ def _set_time_characteristic(env: Any, characteristic: Any) -> Any:
         raise UnsupportedFeatureError(
             "TimeCharacteristic.IngestionTime was removed in PyFlink 2",
             feature="TimeCharacteristic.IngestionTime",
-            hint="assign_timestamps_and_watermarks() with the clock of the source, or processing-time windows",
+            hint="WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(IngestionTimeAssigner()), from "
+            "headrace.common.watermark_strategy",
         )
     return env
 

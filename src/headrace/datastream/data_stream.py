@@ -36,18 +36,20 @@ from headrace.datastream.functions import (
     SinkFunction,
 )
 from headrace.datastream.output_tag import OutputTag
-from headrace.errors import JobDefinitionError, TypeInferenceError, UnsupportedFeatureError, shorten
+from headrace.errors import JobDefinitionError, TypeInferenceError, shorten
 from headrace.graph.partitioning import (
     Broadcast,
     Custom,
     EdgePartitioner,
     Forward,
+    Global,
     KeyGroups,
     Rebalance,
     Rescale,
     Shuffle,
 )
 from headrace.graph.transformations import (
+    CacheTransformation,
     ChainingStrategy,
     OneInputTransformation,
     PartitionTransformation,
@@ -68,7 +70,7 @@ from headrace.operators.simple import (
 )
 from headrace.operators.timestamps import TimestampsDeclaration
 from headrace.state.descriptors import MapStateDescriptor
-from headrace.windowing.assigners import WindowAssigner
+from headrace.windowing.assigners import WindowAssigner, count_windows
 
 if TYPE_CHECKING:
     from headrace.datastream.stream_execution_environment import StreamExecutionEnvironment
@@ -81,12 +83,13 @@ __all__ = [
     "WindowedStream",
     "AllWindowedStream",
     "DataStreamSink",
+    "CachedDataStream",
     "BroadcastStream",
     "BroadcastConnectedStream",
 ]
 
 if not TYPE_CHECKING:  # checkers should go on to report these names as missing
-    __getattr__ = missing_names(__name__, "CachedDataStream", "WINDOW_STATE_NAME")
+    __getattr__ = missing_names(__name__, "WINDOW_STATE_NAME")
 
 
 class DataStream(OperatorSettings):
@@ -117,6 +120,7 @@ class DataStream(OperatorSettings):
             UnionTransformation: "a union of streams",
             PartitionTransformation: "a partitioning of a stream",
             SideOutputTransformation: "a side output",
+            CacheTransformation: "a cached side output",
         }[type(step)]
         raise JobDefinitionError(
             f"{call}(): this stream is {what}, not an operator",
@@ -339,6 +343,15 @@ class DataStream(OperatorSettings):
         """
         return AllWindowedStream(self, window_assigner)
 
+    def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
+        """Cut the stream into windows of a number of records. Only full windows fire. PyFlink does not have it.
+
+        Args:
+            size: Records in a window.
+            slide: Records from the start of a window to the start of the next; 0 for one after the other.
+        """
+        return AllWindowedStream(self, count_windows(size, slide))
+
     def join(self, other_stream: DataStream) -> JoinedStreams:
         """Join with another stream: every pair of the same key in the same window. PyFlink does not have it.
 
@@ -442,6 +455,10 @@ class DataStream(OperatorSettings):
         check_key_selector("partition_custom", key_selector)
         return self._repartition(Custom(partitioner, key_selector))
 
+    def global_(self) -> DataStream:
+        """Send every record to the first subtask. PyFlink does not have it; `global` is a keyword in Python."""
+        return self._repartition(Global())
+
     def _repartition(self, partitioner: EdgePartitioner) -> DataStream:
         return DataStream(self._environment, self._partitioned(partitioner))
 
@@ -541,13 +558,15 @@ class DataStream(OperatorSettings):
         self._environment._add_operator(step)
         return DataStreamSink(self._environment, step)
 
-    # ------------------------------------------------------------------------------------- not yet
+    def cache(self) -> CachedDataStream:
+        """Keep the records, so that later jobs of this environment read them instead of computing them again.
 
-    def cache(self) -> Any:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet(
-            "DataStream.cache()", "write the stream to a file sink and read it in the next job"
-        )
+        The first job that computes the stream keeps it, once it has finished. Only in BATCH mode.
+
+        Raises:
+            JobDefinitionError: If this is a union or a partitioning, which is no result of an operator.
+        """
+        return CachedDataStream.of(self)
 
 
 class DataStreamSink(OperatorSettings):
@@ -565,6 +584,7 @@ class DataStreamSink(OperatorSettings):
 
 
 # At the end, because these modules need DataStream, and their classes are what its methods return.
+from headrace.datastream.cached_data_stream import CachedDataStream  # noqa: E402
 from headrace.datastream.connected_streams import (  # noqa: E402
     BroadcastConnectedStream,
     BroadcastStream,

@@ -25,11 +25,7 @@ from headrace.operators.keyed import (
     KeyedProcessDeclaration,
     ReduceDeclaration,
 )
-from headrace.windowing.assigners import (
-    CountSlidingWindowAssigner,
-    CountTumblingWindowAssigner,
-    WindowAssigner,
-)
+from headrace.windowing.assigners import WindowAssigner, count_windows
 
 __all__ = ["KeyedStream"]
 
@@ -175,9 +171,7 @@ class KeyedStream(DataStream):
             size: Records in a window.
             slide: Records from the start of a window to the start of the next; 0 for one after the other.
         """
-        if slide == 0:
-            return WindowedStream(self, CountTumblingWindowAssigner(size))
-        return WindowedStream(self, CountSlidingWindowAssigner(size, slide))
+        return WindowedStream(self, count_windows(size, slide))
 
     def interval_join(self, other_stream: KeyedStream) -> IntervalJoin:
         """Join with another keyed stream: pairs of the same key that are near in time. PyFlink does not have it.

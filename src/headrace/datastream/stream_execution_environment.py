@@ -31,9 +31,11 @@ from headrace.datastream._checks import (
     check_type,
     kind_and_value,
 )
+from headrace.datastream._jars import no_java, pass_over_jars
 from headrace.datastream._older_names import OlderMethods
 from headrace.datastream._program_configuration import ProgramConfiguration
 from headrace.datastream._typed_elements import typed_elements
+from headrace.datastream.cached_data_stream import check_mode, release_caches, settle_caches
 from headrace.datastream.checkpoint_config import CheckpointConfig
 from headrace.datastream.checkpointing_mode import CheckpointingMode
 from headrace.datastream.data_stream import DataStream
@@ -41,7 +43,7 @@ from headrace.datastream.execution_context import ExecutionContext
 from headrace.datastream.execution_mode import RuntimeExecutionMode
 from headrace.datastream.executor import available_cores, default_parallelism
 from headrace.datastream.output_tag import OutputTag
-from headrace.datastream.slot_sharing_group import SlotSharingGroup
+from headrace.datastream.slot_sharing_group import SlotSharingGroup, resources_of
 from headrace.datastream.started_jobs import StartedJobs
 from headrace.datastream.state_backend import StateBackend, state_backend_of
 from headrace.datastream.utils import ResultTypeQueryable
@@ -313,12 +315,12 @@ class StreamExecutionEnvironment(OlderMethods):
         self._set(python.EXECUTABLE, check_text("set_python_executable", "interpreter", python_exec))
 
     def add_jars(self, *jars_path: str) -> None:
-        """Refused: no Java code of a program is loaded."""
-        raise _no_java("add_jars()")
+        """Take jars of Flink's connectors and formats that headrace has itself; others are refused."""
+        pass_over_jars(*jars_path)
 
     def add_classpaths(self, *classpaths: str) -> None:
         """Refused: no Java code of a program is loaded."""
-        raise _no_java("add_classpaths()")
+        raise no_java("add_classpaths()")
 
     def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
         """Ship a file or directory; functions get its path with ``get_distributed_cache()``.
@@ -511,7 +513,8 @@ class StreamExecutionEnvironment(OlderMethods):
         return json.dumps(stream_plan(self._build_stream_graph()))
 
     def close(self) -> None:
-        """Do nothing: an environment holds nothing that must be let go of. PyFlink's programs call it."""
+        """Delete the results that `DataStream.cache` has kept."""
+        release_caches(self)
 
     def _submit(self, job_name: str | None) -> JobClient:
         """Turn the steps since the last execution into a job, and start it."""
@@ -559,8 +562,13 @@ class StreamExecutionEnvironment(OlderMethods):
             object_reuse=get(execution.OBJECT_REUSE),
             global_job_parameters=parameters,
             session_settings=self._session_settings,
+            slot_resources=resources_of(self._slot_sharing_groups.values()),
         )
-        return build_stream_graph(self._operators if steps is None else steps, settings)
+        steps = self._operators if steps is None else steps
+        caches = settle_caches(steps)
+        graph = build_stream_graph([*steps, *caches], settings)
+        check_mode(caches, is_batch=graph.is_batch)
+        return graph
 
     # ------------------------------------------------------------------ what the streams ask of it
 
@@ -590,11 +598,3 @@ class StreamExecutionEnvironment(OlderMethods):
 
     def __repr__(self) -> str:
         return f"<StreamExecutionEnvironment with {len(self._operators)} operators>"
-
-
-def _no_java(call: str) -> UnsupportedFeatureError:
-    return UnsupportedFeatureError(
-        f"{call}: headrace runs Python functions and loads no Java code of a program",
-        feature=call,
-        hint="use a Python connector; Spark's own packages are set with spark.jars.packages",
-    )

@@ -19,6 +19,7 @@ from headrace.windowing.assigners import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
     WindowAssigner,
+    WindowStagger,
 )
 from headrace.windowing.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor
 from headrace.windowing.functions import DeltaFunction, SessionWindowTimeGapExtractor
@@ -47,6 +48,7 @@ __all__ = [
     "CountWindow",
     "GlobalWindow",
     "WindowAssigner",
+    "WindowStagger",
     "TumblingProcessingTimeWindows",
     "TumblingEventTimeWindows",
     "SlidingProcessingTimeWindows",

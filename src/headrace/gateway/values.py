@@ -40,6 +40,7 @@ _ROOTS: Final[dict[type[t.DataType], str]] = {
     t.DecimalType: "DECIMAL",
     t.CharType: "CHAR",
     t.VarCharType: "VARCHAR",
+    t.VariantType: "VARIANT",
     t.BinaryType: "BINARY",
     t.VarBinaryType: "VARBINARY",
     t.DateType: "DATE",

@@ -22,7 +22,9 @@ from headrace.config.options.execution import (
 )
 from headrace.errors import InvalidTopologyError, InvariantViolation, TypeInferenceError
 from headrace.graph.partitioning import EdgePartitioner, Forward, Rebalance
+from headrace.graph.slot_resources import SlotResources
 from headrace.graph.transformations import (
+    CacheTransformation,
     ChainingStrategy,
     PartitionTransformation,
     PhysicalTransformation,
@@ -60,6 +62,8 @@ class GraphSettings:
     global_job_parameters: Mapping[str, str] = field(default_factory=dict)
     #: What the Spark session has set, if there are tables in the program.
     session_settings: Mapping[str, str] = field(default_factory=dict)
+    #: What slot sharing groups ask for, by name.
+    slot_resources: Mapping[str, SlotResources] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -222,7 +226,7 @@ def _origins_of_all(steps: Iterable[Transformation]) -> dict[int, tuple[_Origin,
     for step in steps:
         below = tuple(origin for read in step.inputs for origin in origins[id(read)])
         match step:
-            case UnionTransformation():
+            case UnionTransformation() | CacheTransformation():
                 origins[id(step)] = below
             case PartitionTransformation():
                 # The later of two partitionings counts: it is nearer to the consumer.

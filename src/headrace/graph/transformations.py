@@ -1,7 +1,7 @@
 """The lazy program: one node per call of the API, each pointing at its inputs.
 
     source -- map -- key_by -- reduce -- sink        what the user wrote
-    Source    One     Partition  One      Sink       transformations; Partition, Union, SideOutput are virtual
+    Source    One     Partition  One      Sink       transformations; Partition, Union, Cache, SideOutput are virtual
 
 A stream's fluent face changes names and parallelism after the node was made, so these are mutable. The graphs
 made of them are not. Nothing here is validated: the API does that with the user's words at hand.
@@ -132,6 +132,19 @@ class PartitionTransformation(Transformation):
     @property
     def inputs(self) -> tuple[Transformation, ...]:
         return (self.input,)
+
+
+@dataclass(eq=False, kw_only=True)
+class CacheTransformation(Transformation):
+    """The same records, which the first job that computes them keeps for later ones."""
+
+    input: Transformation = field(repr=False)
+    #: Reads what an earlier job has kept; None while there is nothing. Its id is smaller than this one's.
+    kept: SourceTransformation | None = field(default=None, repr=False)
+
+    @property
+    def inputs(self) -> tuple[Transformation, ...]:
+        return (self.kept or self.input,)
 
 
 @dataclass(eq=False, kw_only=True)

@@ -16,10 +16,10 @@ from headrace.elements import Batch
 from headrace.errors import HeadraceError, UserFunctionError, shorten
 from headrace.operators.base import EpochPlace, KeyOf, Operator, Output
 from headrace.operators.checkpointed import (
-    CheckpointedFunction,
     CheckpointListener,
     FunctionInitializationContext,
     FunctionSnapshotContext,
+    as_checkpointed,
 )
 from headrace.operators.context import OperatorContext, RuntimeContext
 from headrace.operators.fields import FunctionFields
@@ -147,6 +147,7 @@ class FunctionOperator(Operator):
 
     def __init__(self, function: Any, *others: Any) -> None:
         self.function = function
+        self._checkpointed = as_checkpointed(function)
         self._rich = [each for each in (function, *others) if is_rich(each)]
         self._listeners = [
             each
@@ -175,10 +176,10 @@ class FunctionOperator(Operator):
         self._is_lasting = place.is_lasting
         if place.is_continued:
             return
-        if isinstance(self.function, CheckpointedFunction) and not is_rich(self.function):
+        if self._checkpointed is not None and not is_rich(self.function):
             self._initialize()
         for index, (function, own_fields) in enumerate(self._fields):
-            is_checkpointed = function is self.function and isinstance(function, CheckpointedFunction)
+            is_checkpointed = function is self.function and self._checkpointed is not None
             unreadable = own_fields.begin(
                 self.context.operator_state.of_subtask(f"{_FIELDS}{index}"),
                 self._initialize if is_checkpointed else None,
@@ -190,9 +191,9 @@ class FunctionOperator(Operator):
                 )
 
     def end_epoch(self) -> Sequence[Any]:
-        if isinstance(self.function, CheckpointedFunction):
+        if self._checkpointed is not None:
             try:
-                self.function.snapshot_state(FunctionSnapshotContext(self._epoch))
+                self._checkpointed.snapshot_state(FunctionSnapshotContext(self._epoch))
             except Exception as error:
                 raise self.located(error, None, "snapshot_state()") from error
             self.context.operator_state.put(_HAS_SNAPSHOT, True)
@@ -214,9 +215,10 @@ class FunctionOperator(Operator):
                 raise self.located(error, None, f"{name}()") from error
 
     def _initialize(self) -> None:
+        assert self._checkpointed is not None
         context = FunctionInitializationContext(self.context, is_restored=self._has_snapshot())
         try:
-            self.function.initialize_state(context)
+            self._checkpointed.initialize_state(context)
         except Exception as error:
             raise self.located(error, None, "initialize_state()") from error
 

@@ -24,6 +24,7 @@ from headrace.rest.page import Page
 from headrace.rest.resources import (
     checkpoints,
     cluster,
+    datasets,
     epochs,
     flame_graphs,
     gateway,
@@ -43,6 +44,7 @@ from headrace.rest.resources import (
     taskmanagers,
     threads,
     vertices,
+    why,
 )
 from headrace.rest.routing import Endpoint, RouteTable
 from headrace.rest.security import Guard
@@ -70,12 +72,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *epochs.ENDPOINTS,
     *pulse.ENDPOINTS,
     *vertices.ENDPOINTS,
+    *why.ENDPOINTS,
     *flame_graphs.ENDPOINTS,
     *metrics.ENDPOINTS,
     *prometheus.ENDPOINTS,
     *identifiers.ENDPOINTS,
     *checkpoints.ENDPOINTS,
     *savepoints.ENDPOINTS,
+    *datasets.ENDPOINTS,
     *rescaling.ENDPOINTS,
     *taskmanagers.ENDPOINTS,
     *jobmanager.ENDPOINTS,

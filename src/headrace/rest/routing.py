@@ -26,6 +26,7 @@ PARAMETERS: Mapping[str, tuple[re.Pattern[str], dict[str, Any]]] = {
     "jobid": (_HEX_ID, {"type": "string", "pattern": "^[0-9a-fA-F]{32}$"}),
     "vertexid": (_HEX_ID, {"type": "string", "pattern": "^[0-9a-fA-F]{32}$"}),
     "triggerid": (_HEX_ID, {"type": "string", "pattern": "^[0-9a-fA-F]{32}$"}),
+    "datasetid": (_HEX_ID, {"type": "string", "pattern": "^[0-9a-fA-F]{32}$"}),
     "subtaskindex": (_COUNT, {"type": "integer", "minimum": 0, "maximum": 10**18 - 1}),
     "attempt": (_COUNT, {"type": "integer", "minimum": 0, "maximum": 10**18 - 1}),
     "checkpointid": (_COUNT, {"type": "integer", "minimum": 0, "maximum": 10**18 - 1}),

@@ -23,7 +23,9 @@ from headrace.runtime.epoch.layout import Layout
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskReport
 from headrace.runtime.task.level import JobCode, is_report, read_report
 from headrace.spark.artifacts import WorkerKind
+from headrace.spark.byte_shuffle import buffers_behind, remove_shuffles, shuffled, stage_of
 from headrace.spark.placement import Placement
+from headrace.spark.resource_profiles import stage_profiles
 from headrace.spark.runner import SparkRunner
 from headrace.spark.worker import LevelFunction
 
@@ -37,6 +39,11 @@ class SparkEpochRunner(SparkRunner):
     def __init__(self, context: SparkContext, code: JobCode, workers: WorkerKind | None = None) -> None:
         super().__init__(context, code, workers)
         self._layout = Layout(code.job)
+        settings = dict(context.getConf().getAll())
+        self._profiles = [
+            None if profile is None else profile.build()
+            for profile in stage_profiles(code.job, context.master or "", settings)
+        ]
         self._placement = Placement(context, [len(level) for level in self._layout.levels])
         self._first_inputs = self._make_partitions(len(self._layout.levels[0]))
         #: What the epoch under way has left with Spark.
@@ -71,11 +78,6 @@ class SparkEpochRunner(SparkRunner):
         except _FAILURES as error:
             raise self._failed(error) from None
 
-    def packed_job(self) -> bytes:
-        """Return the job as workers get it."""
-        packed: bytes = self._broadcast.value
-        return packed
-
     def first_level(self) -> Sequence[SubtaskId]:
         """Return the subtasks of the first level, in the order of its partitions."""
         return self._layout.levels[0]
@@ -106,8 +108,9 @@ class SparkEpochRunner(SparkRunner):
                     is_last=level == last,
                     has_input=level > 0 or table_rows is not None,
                 )
-                stage = stage.mapPartitionsWithIndex(function)
-                stage._bypass_serializer = True  # type: ignore[attr-defined]  # our function yields bytes already
+                stage = stage_of(stage, function)
+                if (profile := self._profiles[level]) is not None:
+                    stage = stage.withResources(profile)
                 if level < last:
                     stage, shuffle = self._exchange(stage, level + 1)
                     self._shuffles.append(shuffle)
@@ -128,27 +131,14 @@ class SparkEpochRunner(SparkRunner):
 
     def _exchange(self, stage: RDD[Any], level: int) -> tuple[RDD[Any], Any]:
         """Put a shuffle behind a stage that yields partition numbers and buffers in turn, for the next level."""
-        jvm = self._context._jvm
-        assert jvm is not None
-        pairs = jvm.PairwiseRDD(stage._jrdd.rdd()).asJavaPairRDD()
-        shuffled = pairs.partitionBy(jvm.PythonPartitioner(len(self._layout.levels[level]), 0))
-        values = jvm.PythonRDD.valueOfPair(self._placement.place(level, shuffled))
-        return RDD(values, self._context, NoOpSerializer()), shuffled
+        shuffle = shuffled(self._context, stage._jrdd, len(self._layout.levels[level]))
+        return buffers_behind(self._context, self._placement.place(level, shuffle)), shuffle
 
     def free(self) -> None:
         """Remove what the epoch has left with Spark now; it would wait for a garbage collection of the driver."""
         shuffles, self._shuffles = self._shuffles, []
         kept, self._kept = self._kept, []
-        java_context = self._context._jsc
-        if java_context is None:
-            return
         for rdd in kept:
             with suppress(Py4JError, OSError):
                 rdd._jrdd.unpersist(False)
-        with suppress(Py4JError, OSError):  # what the epoch itself failed with matters more
-            cleaner = java_context.sc().cleaner()
-            if cleaner.isEmpty():
-                return
-            for shuffled in shuffles:
-                shuffle_id = shuffled.rdd().dependencies().head().shuffleId()
-                cleaner.get().doCleanupShuffle(shuffle_id, False)
+        remove_shuffles(self._context, shuffles)

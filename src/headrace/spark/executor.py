@@ -25,7 +25,7 @@ from headrace.common.job_status import JobStatus
 from headrace.config.configuration import Configuration
 from headrace.config.memory_account import memory_per_worker
 from headrace.config.notices import new_notices
-from headrace.config.options import checkpointing, exchange, execution, logs, python, state
+from headrace.config.options import checkpointing, exchange, execution, logs, python, spark, state
 from headrace.errors import (
     JobCancelledError,
     JobDefinitionError,
@@ -33,7 +33,7 @@ from headrace.errors import (
     UnsupportedFeatureError,
 )
 from headrace.graph.job_graph import JobGraph
-from headrace.graph.mixed_job import is_one_stream
+from headrace.graph.mixed_job import is_one_part, is_one_stream
 from headrace.graph.rescaling import uniform_parallelism
 from headrace.runtime.artifacts import Artifact, find_artifacts
 from headrace.runtime.checkpoint.restore import RestoreReport
@@ -56,6 +56,7 @@ from headrace.spark.failures import recover
 from headrace.spark.live_requirements import check_live, needed_slots, runs_live
 from headrace.spark.live_runner import SparkLiveRunner
 from headrace.spark.main_script import program_of
+from headrace.spark.resource_profiles import stage_profiles
 from headrace.spark.session import spark_context
 from headrace.spark.slots import slot_pool
 from headrace.state.key_secret import KeySecret
@@ -135,6 +136,7 @@ class SparkExecutor:
         _refuse_what_is_not_there(configuration)
         for key, reason in new_notices(configuration).items():
             _log.warning("%s has no effect: %s", key, reason)
+        stage_profiles(job_graph, configuration.get(spark.MASTER), configuration.spark_settings())
         with program_of(job_graph.main_classes):
             return SparkJob(job_graph, configuration, self, leadership=self._leadership)
 
@@ -251,7 +253,7 @@ class SparkJob:
         #: Where state goes that nobody wants to keep.
         self._temporary = None if state_dir else make_temporary("state files", run_name, **whose)
         owner = Owner.here("copies of state", **whose)
-        is_recorded = not is_live and is_one_stream(job_graph)
+        is_recorded = not is_live and is_one_part(job_graph)
         self._task_settings = task_settings = _task_settings(
             configuration, run_name, owner, store, recording if is_recorded else None
         )

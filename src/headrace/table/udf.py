@@ -171,6 +171,12 @@ def udtf(
         return lambda function: udtf(function, input_types, result_types, deterministic, name)
     if isinstance(f, type):
         f = f()
+    call = f.eval if isinstance(f, TableFunction) else f
+    if inspect.iscoroutinefunction(call) or inspect.isasyncgenfunction(call):
+        raise JobDefinitionError(
+            "udtf(): a table function cannot be asynchronous",
+            hint="return an ARRAY from an asynchronous udf() and UNNEST it, or use a lookup join",
+        )
     if not callable(f) and not isinstance(f, TableFunction):
         raise JobDefinitionError(f"udtf(): expected a function or a TableFunction; got {f!r}")
     return UserDefinedTableFunctionWrapper(f, input_types, result_types, deterministic, name)

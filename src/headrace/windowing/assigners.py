@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from headrace.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
@@ -39,6 +39,7 @@ from headrace.windowing.serializers import (
     PickledWindowSerializer,
     TimeWindowSerializer,
 )
+from headrace.windowing.stagger import WindowStagger, check_stagger
 from headrace.windowing.triggers import (
     CountTrigger,
     EventTimeTrigger,
@@ -63,6 +64,8 @@ __all__ = [
     "TumblingEventTimeWindows",
     "TumblingProcessingTimeWindows",
     "WindowAssigner",
+    "WindowStagger",
+    "count_windows",
     "no_timestamp",
 ]
 
@@ -199,25 +202,48 @@ class _Tumbling(_TimeWindows):
     size_ms: int
     #: Where windows start, from a multiple of their size.
     offset_ms: int
+    #: Whether windows of different subtasks start at different times.
+    stagger: WindowStagger = field(default=WindowStagger.ALIGNED, repr=False)
 
-    def __init__(self, size: int, offset: int = 0) -> None:
+    def __init__(
+        self, size: int, offset: int = 0, window_stagger: WindowStagger = WindowStagger.ALIGNED
+    ) -> None:
         owner = type(self).__name__
         object.__setattr__(self, "size_ms", check_positive_ms(owner, "size", size))
         object.__setattr__(self, "offset_ms", check_offset(owner, offset, size, "size"))
+        object.__setattr__(self, "stagger", check_stagger(owner, window_stagger))
 
     @classmethod
-    def of(cls, size: Amount, offset: Amount | None = None) -> Self:
+    def of(
+        cls,
+        size: Amount,
+        offset: Amount | None = None,
+        window_stagger: WindowStagger = WindowStagger.ALIGNED,
+    ) -> Self:
         """Make windows of a size.
 
         Args:
             size: A Time, Duration or timedelta.
             offset: Where windows start. ``of(Time.hours(1), Time.minutes(15))`` is from quarter past to quarter
                 past; ``of(Time.days(1), Time.hours(-8))`` is a day at UTC+8.
+            window_stagger: Whether windows of all subtasks start at the same time. PyFlink does not have it.
 
         Raises:
             JobDefinitionError: The size is not positive, or the offset not smaller than the size.
         """
-        return cls(amount_ms(cls.__name__, "size", size), _offset_ms(cls.__name__, offset))
+        return cls(amount_ms(cls.__name__, "size", size), _offset_ms(cls.__name__, offset), window_stagger)
+
+    def assign_windows(
+        self, element: Any, timestamp: int | None, context: WindowAssigner.WindowAssignerContext
+    ) -> list[TimeWindow]:
+        windows = super().assign_windows(element, timestamp, context)  # type: ignore[safe-super]  # by its clock
+        if self.stagger is WindowStagger.ALIGNED:
+            return windows  # type: ignore[return-value]  # both clocks return lists
+        shift = self.stagger.offset_of(context.get_runtime_context(), self.size_ms)
+        at = context.get_current_processing_time() if not self.is_event_time() else timestamp
+        assert at is not None  # or the clock has refused the record
+        start = at - (at - self.offset_ms - shift) % self.size_ms
+        return [TimeWindow(start, start + self.size_ms)]
 
     def windows_at(self, element: Any, timestamp: int) -> list[TimeWindow]:
         """Return the one window around a time."""
@@ -529,3 +555,8 @@ class CountSlidingWindowAssigner(_CountWindows):
         # Window i has the numbers from i * slide up to but not including i * slide + size.
         first = max(0, (number - self.window_size) // self.window_slide + 1)
         return [CountWindow(index) for index in range(last, first - 1, -1)]
+
+
+def count_windows(size: int, slide: int) -> WindowAssigner[Any, CountWindow]:
+    """Return windows of a number of records; one after the other if the slide is 0."""
+    return CountTumblingWindowAssigner(size) if slide == 0 else CountSlidingWindowAssigner(size, slide)

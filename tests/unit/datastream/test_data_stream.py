@@ -21,7 +21,7 @@ from headrace.datastream import (
     StreamExecutionEnvironment,
 )
 from headrace.datastream.state import MapStateDescriptor
-from headrace.errors import JobDefinitionError, TypeInferenceError, UnsupportedFeatureError
+from headrace.errors import JobDefinitionError, TypeInferenceError
 from headrace.graph.partitioning import (
     Broadcast,
     Custom,
@@ -408,11 +408,6 @@ def test_broadcast_with_descriptors_is_a_broadcast_stream(env: StreamExecutionEn
     rules = MapStateDescriptor("rules", Types.STRING(), Types.INT())
     stream = numbers(env).broadcast(rules)
     assert stream.broadcast_state_descriptors == (rules,)
-
-
-def test_what_is_missing_says_so(env: StreamExecutionEnvironment) -> None:
-    with pytest.raises(UnsupportedFeatureError, match=r"DataStream.cache\(\) is not supported yet"):
-        numbers(env).cache()
 
 
 def test_a_stream_knows_where_it_belongs(env: StreamExecutionEnvironment) -> None:

@@ -15,7 +15,7 @@ from headrace.datastream import (
     StreamExecutionEnvironment,
 )
 from headrace.datastream.rolling import FieldAggregation
-from headrace.errors import JobDefinitionError, UnsupportedFeatureError
+from headrace.errors import JobDefinitionError
 from headrace.graph.partitioning import KeyGroups
 from headrace.operators.keyed import (
     KeyedFilterDeclaration,
@@ -216,8 +216,3 @@ def test_rows_have_names_and_positions(env: StreamExecutionEnvironment) -> None:
     stream.max(1)
     declaration: Any = last_node(env).declaration
     assert declaration.function.reduce(Row("a", 1), Row("a", 2)) == Row("a", 2)
-
-
-def test_what_is_missing_says_so(env: StreamExecutionEnvironment) -> None:
-    with pytest.raises(UnsupportedFeatureError, match=r"cache\(\) is not supported yet"):
-        keyed(env).cache()

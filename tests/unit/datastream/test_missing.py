@@ -16,8 +16,8 @@ def test_a_name_of_pyflink_that_is_not_there_yet_says_so() -> None:
         _ = headrace.datastream.SourceFunction  # type: ignore[attr-defined]
     with pytest.raises(UnsupportedFeatureError, match=message):
         from headrace.datastream import SourceFunction  # type: ignore[attr-defined]  # noqa: F401
-    with pytest.raises(ImportError, match=r"^CachedDataStream is not supported yet$"):
-        from headrace.datastream.data_stream import CachedDataStream  # type: ignore[attr-defined]  # noqa: F401
+    with pytest.raises(ImportError, match=r"^WINDOW_STATE_NAME is not supported yet$"):
+        from headrace.datastream.data_stream import WINDOW_STATE_NAME  # type: ignore[attr-defined]  # noqa: F401
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_a_name_of_pyflink_that_is_not_there_yet_says_so() -> None:
     [
         ("headrace.datastream", "SourceFunction"),
         ("headrace.datastream.functions", "FunctionWrapper"),
-        ("headrace.datastream.data_stream", "CachedDataStream"),
+        ("headrace.datastream.data_stream", "WINDOW_STATE_NAME"),
         ("headrace.datastream.window", "WindowOperationDescriptor"),
         ("headrace.datastream.utils", "create_java_properties"),
     ],

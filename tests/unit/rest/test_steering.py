@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from headrace.common import Configuration
 from headrace.common.job_status import JobStatus
+from headrace.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from headrace.runtime.job.dispatcher import LiveJob
 from tests.unit.rest.conftest import RestCluster, wait_until
 
@@ -128,3 +130,26 @@ def test_a_stopped_savepoint_without_a_directory_is_refused(cluster: RestCluster
     response = cluster.ask("POST", f"/jobs/{job.job_id}/stop", {})
     assert response.status == 400
     assert "savepoint-dir" in json.loads(response.body)["errors"][0]
+
+
+def test_a_kept_result_is_listed_and_deleted(cluster: RestCluster) -> None:
+    configuration = Configuration()
+    configuration.set_string("execution.target", "headrace.testing.mini_cluster:MiniExecutor")
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    numbers = env.set_runtime_mode(RuntimeExecutionMode.BATCH).from_collection([1, 2]).map(str).cache()
+
+    def listed() -> list[dict[str, object]]:
+        return list(json.loads(cluster.ask("GET", "/datasets").body)["dataSets"])
+
+    (before,) = listed()
+    assert before["isComplete"] is False
+    numbers.execute_and_collect(limit=2)
+    wait_until(lambda: listed() == [{**before, "isComplete": True}], "complete")
+
+    response = cluster.ask("DELETE", f"/datasets/{before['id']}")
+    assert response.status == 202
+    cluster.result_of(f"/datasets/delete/{json.loads(response.body)['request-id']}")
+    assert listed() == [before]
+    assert cluster.ask("DELETE", f"/datasets/{NOBODY}").status == 404
+    env.close()
+    assert listed() == []

@@ -58,6 +58,7 @@ from headrace.operators.checkpointed import (
     CheckpointListener,
     FunctionInitializationContext,
     FunctionSnapshotContext,
+    ListCheckpointed,
 )
 from headrace.operators.context import RuntimeContext
 from headrace.state.interfaces import KeyedStateStore
@@ -97,6 +98,7 @@ __all__ = [
     "AsyncRetryPredicate",
     "AsyncRetryStrategy",
     "CheckpointedFunction",
+    "ListCheckpointed",
     "CheckpointListener",
     "FunctionInitializationContext",
     "FunctionSnapshotContext",

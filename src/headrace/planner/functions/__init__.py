@@ -22,6 +22,7 @@ from headrace.planner.functions.registry import FunctionRegistry
 from headrace.planner.functions.signature import BuiltInFunction, WrongArguments
 from headrace.planner.functions.strings import STRINGS
 from headrace.planner.functions.temporal import TEMPORAL
+from headrace.planner.functions.variants import VARIANTS
 
 __all__ = [
     "FUNCTIONS",
@@ -40,7 +41,7 @@ __all__ = [
 
 def _all() -> FunctionRegistry:
     every = FunctionRegistry()
-    for one in (OPERATORS, MATH, STRINGS, TEMPORAL, CONDITIONAL, COLLECTIONS, JSON, JSON_TEXT):
+    for one in (OPERATORS, MATH, STRINGS, TEMPORAL, CONDITIONAL, COLLECTIONS, JSON, JSON_TEXT, VARIANTS):
         every.include(one)
     for one in (LISTED_JSON, LISTED_NUMBERS, HIVE):
         every.include(one)
@@ -51,8 +52,8 @@ def _all() -> FunctionRegistry:
 MISSING: Final = frozenset(
     """
     BITMAP_AND BITMAP_ANDNOT BITMAP_BUILD BITMAP_CARDINALITY BITMAP_FROM_BYTES BITMAP_OR BITMAP_TO_ARRAY
-    BITMAP_TO_BYTES BITMAP_TO_STRING BITMAP_XOR CURRENT_WATERMARK JSON_TYPE OBJECT_OF
-    OBJECT_UPDATE PARSE_JSON TRY_PARSE_JSON BITMAP_AND_AGG BITMAP_AND_CARDINALITY_AGG BITMAP_BUILD_AGG
+    BITMAP_TO_BYTES BITMAP_TO_STRING BITMAP_XOR JSON_TYPE OBJECT_OF
+    OBJECT_UPDATE BITMAP_AND_AGG BITMAP_AND_CARDINALITY_AGG BITMAP_BUILD_AGG
     BITMAP_BUILD_CARDINALITY_AGG BITMAP_OR_AGG BITMAP_OR_CARDINALITY_AGG BITMAP_XOR_AGG BITMAP_XOR_CARDINALITY_AGG
     """.split()
 )

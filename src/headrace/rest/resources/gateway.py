@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from headrace.gateway.values import ResultRowFormat
 
 _Text = Annotated[str, msgspec.Meta(min_length=1)]
-_Timeout = Annotated[int, msgspec.Meta(ge=0)]
+#: 0: no limit; nothing else is accepted, as in Flink. `_refuse_timeout` says so in words.
+_Timeout = Annotated[int, msgspec.Meta(ge=0, extra_json_schema={"maximum": 0})]
 
 
 class ApiVersions(CamelBody):
@@ -58,7 +59,6 @@ class GatewayStatus(CamelBody):
 
 class StatementRequest(CamelBody, omit_defaults=True):
     statement: _Text
-    #: 0: no limit; nothing else is accepted, as in Flink.
     execution_timeout: _Timeout | None = None
     execution_config: dict[str, str] | None = None
 

@@ -30,6 +30,7 @@ from headrace.runtime.task.kept_tasks import KeptTasks
 from headrace.runtime.task.scratch import copy_directory, renew_scratch
 from headrace.runtime.task.settings import TaskSettings
 from headrace.runtime.task.table_time import VertexTime, time_state
+from headrace.runtime.task.table_trace import RecordedStage, record_stage, to_stream, trace_of_rows
 from headrace.state.changes import table_change, write_change
 from headrace.state.columnar.copy import TableCopy
 from headrace.state.handles import StateChain, StateFile
@@ -106,6 +107,7 @@ class TableTask:
         inputs: Mapping[int, pa.Table],
         spark_attempt: int = 0,
         make_context: ContextMaker | None = None,
+        attempt: TaskAttempt | None = None,
     ) -> tuple[pa.Table, SubtaskReport]:
         """Work off the subtask's rows of an epoch, by side; returns what comes out, and the report.
 
@@ -115,8 +117,14 @@ class TableTask:
             inputs: The rows.
             spark_attempt: How often Spark has tried before.
             make_context: Makes what functions of the user's learn when they are opened.
+            attempt: The attempt that is replayed; a new one if None.
         """
-        attempt = TaskAttempt(plan, spark_attempt)
+        attempt = attempt or TaskAttempt(plan, spark_attempt)
+        recording = self._settings.recording
+        if recording is not None:  # first, so that a try that fails can be replayed as well
+            kept = {side: to_stream(rows) for side, rows in inputs.items()}
+            stage = RecordedStage(at, attempt.started_ms, kept)
+            record_stage(recording, plan, self._subtask, attempt.attempt_id, stage)
         metrics = InMemoryMetricGroup()
         self.has_ended = at.is_final
         own: SubtaskPlan = plan.subtasks[self._subtask]
@@ -156,6 +164,7 @@ class TableTask:
             bytes_out=output.rows.nbytes,
             user_metrics={operator_id: counted} if counted else {},
             spent_ns=watch.spent_ns,
+            trace=None if recording is None else trace_of_rows(operator_id, output.rows),
         )
         return output.rows, attempt.stamped(report)
 

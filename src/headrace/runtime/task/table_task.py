@@ -18,7 +18,7 @@ from headrace.graph.table_job import fragment_of, producer_of
 from headrace.metrics import MetricGroup
 from headrace.metrics.metricbase import InMemoryMetricGroup
 from headrace.metrics.reports import CounterReport, MetricName
-from headrace.operators.table.base import EpochTime, TableOperator
+from headrace.operators.table.base import EpochOutput, EpochTime, TableOperator
 from headrace.operators.table.declarations import StatefulNode
 from headrace.operators.table.factory import build_operator
 from headrace.operators.table.steps import Schema
@@ -131,15 +131,12 @@ class TableTask:
         )
         renew_scratch(self._settings)
         watch = Stopwatch()
+        now = EpochTime(at.before, at.after, attempt.started_ms, at.is_final, plan.epoch)
         try:
             with watch.on(STATE_READ):
                 self._copy.catch_up(chain, groups)
-            now = EpochTime(at.before, at.after, attempt.started_ms, at.is_final, plan.epoch)
-            with self._opened(metrics, make_context), watch.on(COMPUTE):
-                output = self._operator.process(inputs, self._copy.tables, now)
-            read_ns = sum(table.take_read_ns() for table in self._copy.tables.values())
-            watch.add(STATE_READ, read_ns)
-            watch.add(COMPUTE, -read_ns)
+            with self._opened(metrics, make_context):
+                output = self._processed(inputs, now, watch)
         finally:
             self._copy.release()
         with watch.on(STATE_WRITE):
@@ -163,6 +160,15 @@ class TableTask:
             trace=None if self._settings.recording is None else trace_of_rows(operator_id, output.rows),
         )
         return output.rows, attempt.stamped(report)
+
+    def _processed(self, inputs: Mapping[int, pa.Table], now: EpochTime, watch: Stopwatch) -> EpochOutput:
+        """Run the operator; what it reads of state while it computes counts as reading."""
+        with watch.on(COMPUTE):
+            output = self._operator.process(inputs, self._copy.tables, now)
+        read_ns = sum(table.take_read_ns() for table in self._copy.tables.values())
+        watch.add(STATE_READ, read_ns)
+        watch.add(COMPUTE, -read_ns)
+        return output
 
     def _record(
         self, plan: EpochPlan, at: VertexTime, inputs: Mapping[int, pa.Table], attempt: TaskAttempt

@@ -157,8 +157,9 @@ def _begin_spark(program: Program, configuration: Configuration) -> None:
     from headrace.config.options.execution import TARGET
     from headrace.spark.early_start import begin
 
-    if configuration.get(TARGET) == "spark":
-        begin(configuration, "tables" if program.mentions_tables else "streams")
+    # Of programs with tables it has not been seen that they gain by it.
+    if configuration.get(TARGET) == "spark" and not program.mentions_tables:
+        begin(configuration, "streams")
 
 
 def _without_detached(arguments: Sequence[str]) -> list[str]:

@@ -61,7 +61,6 @@ _OTHERS: Final = (_GATEWAY_PORT, "SPARK_HOME", "SPARK_REMOTE", "SPARK_CONNECT_MO
 #: What PySpark sets where it is missing, whoever makes the context.
 _PYSPARK_DEFAULTS: Final = {"spark.serializer.objectStreamReset": "100"}
 _POLL_S: Final = 0.01
-_FIRST_QUERY: Final = "SELECT k, SUM(n) FROM VALUES ('a', 1L), ('b', 2L) AS v(k, n) WHERE n > 0 GROUP BY k"
 
 _log = logging.getLogger(__name__)
 
@@ -126,7 +125,6 @@ class EarlySpark:
         self._plain_settings = spark_settings(configuration, log)
         self._settings = _PYSPARK_DEFAULTS | launch_settings(configuration, log, classes=classes)
         self._directory = os.getcwd()
-        self._has_tables = classes == "tables"
         self._contact = Path(tempfile.mkdtemp(prefix="headrace-early-"))
         self._address: tuple[int, str] | None = None
         variables = launch_variables(configuration, os.environ)
@@ -233,13 +231,6 @@ class EarlySpark:
         spark = gateway.jvm.org.apache.spark
         conf = self._conf(gateway, {})
         self._kept += [gateway, conf, spark.api.java.JavaSparkContext(conf)]
-        if self._has_tables:
-            # Spark's first query loads what all of them need: better while Python plans than after it.
-            builder = spark.sql.classic.SparkSession.builder()
-            session = builder.getOrCreate()
-            query = session.sql(_FIRST_QUERY)
-            self._kept += [builder, session, query]
-            query.count()
         # Java talks to one such client at a time: the connections of this one end before PySpark's begin.
         gateway.close()
         self._address = port, secret

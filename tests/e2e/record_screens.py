@@ -91,7 +91,7 @@ def _process(command: Sequence[str]) -> Iterator[None]:
 
 
 def _wait_for(url: str, wanted: str) -> None:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 240
     while time.monotonic() < deadline:
         with suppress(OSError), urllib.request.urlopen(url, timeout=5) as answer:
             if wanted in answer.read().decode():

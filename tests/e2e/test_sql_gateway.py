@@ -117,7 +117,9 @@ def test_flinks_sql_client_shows_what_it_shows_of_flink(jars: Path, endpoint: st
 
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")
 def test_flinks_sql_client_reacts_to_keys_as_with_flink(jars: Path, endpoint: str, tmp_path: Path) -> None:
-    recorded = json.loads(SCREENS.read_text("utf-8"))["keys"]
+    recorded = json.loads(SCREENS.read_text("utf-8")).get("keys")
+    if recorded is None:
+        pytest.skip("Flink's screens are not recorded: python -m tests.e2e.record_screens keys")
     shown = screens_of_keys(client_command(jars, endpoint, tmp_path), tmp_path)
     assert {name: screen.splitlines() for name, screen in shown.items()} == recorded
 

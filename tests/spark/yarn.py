@@ -1,7 +1,7 @@
 """YARN for tests: Hadoop's own resource manager and node manager, as processes of this machine.
 
-The daemons come from `hadoop-client-minicluster`, which Maven fetches; the rest of their class path is in pyspark. There
-is no HDFS: the file system of the cluster is that of this machine.
+The daemons come from `hadoop-client-minicluster`, which Maven fetches; the rest of their class path is in pyspark.
+There is no HDFS: the file system of the cluster is that of this machine.
 """
 
 from __future__ import annotations

@@ -77,6 +77,7 @@ def run_and_kill(
     def kill(job: MiniJob) -> None:
         if not killed.is_set() and job.progress.records > 100:
             killed.set()
+            job.live_cluster.delay_s = 0.1  # as processes need to start
             for name in names:
                 job.live_cluster.kill_subtask(SubtaskId(count_of(job, name), 0))
 

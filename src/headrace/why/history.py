@@ -46,11 +46,21 @@ class EpochFiles:
         self._recording = recording
         self.epoch: RecordedEpoch = recording.epoch(number)
         self.lineage = self.epoch.planned.lineage
-        #: Storage keys by operator and state.
-        self._written: dict[tuple[str, str], set[bytes]] = {}
+
+    @cached_property
+    def _written(self) -> dict[tuple[str, str], set[bytes]]:
+        """Storage keys by operator and state."""
+        written: dict[tuple[str, str], set[bytes]] = {}
         for report in self.epoch.reports.values():
             for operator_id, file in report.changes.items():
-                self._add(operator_id, recording.copy_of(file.path))
+                with closing(ChangeReader(self._recording.copy_of(file.path))) as reader:
+                    for group in reader.groups:
+                        for state, section in reader.section(group).items():
+                            keys = written.setdefault((operator_id, state), set())
+                            keys.update(section[0])
+                            # A list is stored in chunks, which end with their version.
+                            keys.update(storage_key[:-VERSION_SIZE] for storage_key in section[0])
+        return written
 
     @cached_property
     def job(self) -> JobGraph:
@@ -81,16 +91,6 @@ class EpochFiles:
         """The last epoch whose changes are part of the state that it started from."""
         plans = self.epoch.planned.plan.subtasks.values()
         return max((_version(chain) for plan in plans for chain in plan.keyed.values()), default=0)
-
-    def _add(self, operator_id: str, path: str) -> None:
-        with closing(ChangeReader(path)) as reader:
-            for group in reader.groups:
-                for state, section in reader.section(group).items():
-                    keys = self._written.setdefault((operator_id, state), set())
-                    for storage_key in section[0]:
-                        keys.add(storage_key)
-                        # A list is stored in chunks, which end with their version.
-                        keys.add(storage_key[:-VERSION_SIZE])
 
 
 def _version(chain: StateChain) -> int:

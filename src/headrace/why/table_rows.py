@@ -246,7 +246,8 @@ class _Explanation:
         edges = self._job.inputs_of(vertex.vertex_id)
         history = self._rows.history
         epochs = [epoch, *history.before(epoch)]
-        key = ", ".join(f"{value}" for value in dict.fromkeys(map(str, wanted[0].values()))) or None
+        names = getattr(vertex.head.declaration, "left_keys", None) or list(wanted[0])
+        key = ", ".join(str(wanted[0][name]) for name in names if name in wanted[0]) or None
         before: str | None = None
         for number in reversed(epochs):
             found = [
@@ -258,10 +259,14 @@ class _Explanation:
             if not found:
                 continue
             outputs = self._outputs(vertex, wanted, number)
-            after = outputs[-1].text() if outputs else before
+            after = outputs[-1].text()[2:] if outputs else before
             for place, (edge, row) in enumerate(found):
                 is_end = place == len(found) - 1
-                change = [StateChange("result", None, before, after, is_written=True)] if is_end else []
+                change = (
+                    [StateChange("result", None, before, after, is_written=True)]
+                    if is_end and after is not None
+                    else []
+                )
                 emits = is_last and is_end and number == epoch
                 what = shorten_text(row.text(_names(edge)))
                 self._steps.append(

@@ -12,12 +12,10 @@ import sys
 
 def with_headrace(directory: str, statements: list[str]) -> None:
     """Run statements in a Hive catalog of headrace."""
-    from headrace.config import Configuration
     from headrace.table import EnvironmentSettings, TableEnvironment
 
-    configuration = Configuration({"headrace.spark.master": "local[2]", "parallelism.default": "1"})
-    settings = EnvironmentSettings.new_instance().in_batch_mode().with_configuration(configuration).build()
-    t_env = TableEnvironment.create(settings)
+    t_env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+    t_env.get_config().set("headrace.spark.master", "local[2]").set("parallelism.default", "1")
     t_env.execute_sql(f"CREATE CATALOG hive WITH ('type' = 'hive', 'directory' = '{directory}')")
     t_env.execute_sql("USE CATALOG hive")
     for statement in statements:
@@ -35,7 +33,9 @@ def with_spark(directory: str, statements: list[str]) -> None:
     derby = f"jdbc:derby:;databaseName={directory}/metastore_db;create=true"
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.hadoop.javax.jdo.option.ConnectionURL", derby)
-    spark = builder.config("spark.sql.warehouse.dir", f"{directory}/warehouse").enableHiveSupport().getOrCreate()
+    spark = (
+        builder.config("spark.sql.warehouse.dir", f"{directory}/warehouse").enableHiveSupport().getOrCreate()
+    )
     for statement in statements:
         print(sorted(tuple(row) for row in spark.sql(statement).collect()))
 

@@ -53,6 +53,7 @@ QUERIES = {
 }
 
 
+@pytest.mark.timeout(400)
 def test_queries_of_the_second_half_run_on_spark(env: EnvironmentFactory) -> None:
     t_env = StreamTableEnvironment.create(env(parallelism=1))
     t_env.get_config().set("table.local-time-zone", "UTC")

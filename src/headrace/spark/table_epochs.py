@@ -448,7 +448,11 @@ class TableEpoch:
         function = self._functions.writing(
             vertex.vertex_id, self._times[vertex.vertex_id], has_packets=packed is not None
         )
-        frame = frame.coalesce(vertex.parallelism).mapInArrow(function, "report BINARY")
+        if declaration.shuffle_by:
+            frame = frame.repartition(vertex.parallelism, *map(quote, declaration.shuffle_by))
+        else:
+            frame = frame.coalesce(vertex.parallelism)
+        frame = frame.mapInArrow(function, "report BINARY")
         return [_SinkFrame(frame, reports=True)]
 
     # -- reports -----------------------------------------------------------------------------------------------

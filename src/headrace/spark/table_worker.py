@@ -202,8 +202,10 @@ class TableFunctions:
         """Return what reads a piece per partition, and makes packets of bytes; see `reading_pieces`."""
         messages = self._messages
 
-        def run(partition: int, _: Iterable[Any]) -> Iterator[Any]:
+        def run(partition: int, nothing: Iterable[Any]) -> Iterator[Any]:
             with _carried():
+                # A worker that has not read all of its input is not used again.
+                assert not list(nothing)
                 number, piece = pieces[partition]
                 reader, watch = PieceReader(time), Stopwatch()
                 yield from watch.over(ENCODE, _routed(packed, reader.read(piece)))

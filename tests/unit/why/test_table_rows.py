@@ -30,7 +30,7 @@ from headrace.spark.user_code import pack_job
 from headrace.state.handles import StateChain
 from headrace.table import EnvironmentSettings, TableEnvironment
 from headrace.testing.replay import recorded_epochs, replay
-from headrace.why.answer import Answer
+from headrace.why.answer import RowAnswer
 from headrace.why.question import why
 from headrace.why.table_rows import column_origins
 from headrace.why.text import render
@@ -134,11 +134,11 @@ def run_query(query: str, sink: str, directory: Path, keep: int = 100) -> None:
         run.run(*([orders, cities] if sink == "pairs" else [orders]))
 
 
-def ask(directory: Path, row: str) -> Answer:
+def ask(directory: Path, row: str) -> RowAnswer:
     return why(find_recording(str(directory)), row=row)
 
 
-def inputs(answer: Answer) -> list[tuple[int, str]]:
+def inputs(answer: RowAnswer) -> list[tuple[int, str]]:
     return [(each.epoch, each.record) for each in answer.inputs]
 
 

@@ -14,7 +14,7 @@ from headrace.testing.replay import recorded_epochs, replay
 from headrace.why.answer import RowAnswer
 from headrace.why.question import why
 
-pytestmark = [pytest.mark.slow(seconds=60), pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow(seconds=60), pytest.mark.timeout(400)]
 
 ORDERS = [("ann", 5), ("bob", 7), ("ann", 3), ("bob", 1), ("ann", 4), ("cid", 2)]
 CITIES = [("ann", "Aarau"), ("bob", "Basel"), ("cid", "Aarau")]

@@ -11,8 +11,10 @@ import pytest
 from headrace.replay.recordings import find_recording
 from headrace.table import EnvironmentSettings, TableEnvironment
 from headrace.testing.replay import recorded_epochs, replay
-from headrace.why.answer import Answer
+from headrace.why.answer import RowAnswer
 from headrace.why.question import why
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow(seconds=60), pytest.mark.timeout(400)]
 
 ORDERS = [("ann", 5), ("bob", 7), ("ann", 3), ("bob", 1), ("ann", 4), ("cid", 2)]
 CITIES = [("ann", "Aarau"), ("bob", "Basel"), ("cid", "Aarau")]
@@ -65,7 +67,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return found
 
 
-def inputs(answer: Answer) -> list[str]:
+def inputs(answer: RowAnswer) -> list[str]:
     return sorted(each.record for each in answer.inputs)
 
 

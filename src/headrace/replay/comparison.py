@@ -12,6 +12,7 @@ from headrace.replay.session import ReplaySession, SubtaskReplay
 from headrace.runtime.epoch.messages import SubtaskId, SubtaskReport
 from headrace.runtime.task.sink_digest import DIGEST_SIZE, digest_of
 from headrace.state.changes import ChangeReader
+from headrace.state.row_sets import RowSet
 from headrace.storage.files import read_file
 
 #: Differences of one kind that are named one by one.
@@ -100,6 +101,9 @@ def _state_differences(
     if read_file(kept) == read_file(now.path):
         return
     entries, replayed = _entries(kept), _entries(now.path)
+    if entries is None or replayed is None:
+        yield "its rows are not the same"
+        return
     differing = [key for key in sorted({*entries, *replayed}) if entries.get(key) != replayed.get(key)]
     for state, key in differing[:_NAMED]:
         yield f"an entry of '{state}' differs (key {key!r})"
@@ -109,15 +113,17 @@ def _state_differences(
         yield "the same entries, in another order"
 
 
-def _entries(path: str) -> dict[tuple[str, bytes], bytes | None]:
-    """Return the entries of a change file by state and storage key."""
+def _entries(path: str) -> dict[tuple[str, bytes], bytes | None] | None:
+    """Return the entries of a change file by state and storage key; None if it has rows, as those of tables."""
     with closing(ChangeReader(path)) as reader:
-        return {
-            (state, key): value
-            for group in reader.groups
-            for state, (keys, values) in reader.section(group).items()
-            for key, value in zip(keys, values, strict=True)
-        }
+        sections = [each for group in reader.groups for each in reader.section(group).items()]
+    if any(isinstance(section, RowSet) for _, section in sections):
+        return None
+    return {
+        (state, key): value
+        for state, section in sections
+        for key, value in zip(section[0], section[1], strict=True)
+    }
 
 
 def _shown(value: object) -> str:

@@ -227,8 +227,10 @@ class TableFunctions:
                 known, subtask = _job_code(job_key, code), SubtaskId(vertex_id, partition)
                 # Numbers of partitions stand between the packets: no shuffle has taken them.
                 packets = islice(numbered, 1, None, 2)
-                rows = (batch for _, table in rows_for(vertex_id, packets) for batch in table.to_batches())
-                report = write_rows(known.job, subtask, pickle.loads(plan), at, rows, _attempt())
+                own = pickle.loads(plan)
+                batches = (batch for _, table in rows_for(vertex_id, packets) for batch in table.to_batches())
+                rows = _recorded(known, subtask, own, batches)
+                report = write_rows(known.job, subtask, own, at, rows, _attempt())
             yield pickle.dumps(report, protocol=5)
 
         return run
@@ -246,11 +248,8 @@ class TableFunctions:
                 assert context is not None
                 known = _job_code(job_key, code)
                 subtask = SubtaskId(vertex_id, context.partitionId())
-                rows, own = unpacked(batches) if has_packets else batches, pickle.loads(plan)
-                recording = known.settings.recording
-                if recording is not None:
-                    name = task_file(SINK, subtask, own, str(_attempt()))
-                    rows = recorded_rows(recording, own, name, rows)
+                own = pickle.loads(plan)
+                rows = _recorded(known, subtask, own, unpacked(batches) if has_packets else batches)
                 report = write_rows(known.job, subtask, own, at, rows, _attempt())
             packed = pa.array([pickle.dumps(report, protocol=5)], pa.binary())
             yield pa.RecordBatch.from_arrays([packed], names=["report"])
@@ -397,6 +396,14 @@ def _packets(packed: PackedInput, tables: Iterable[pa.Table]) -> Iterator[Packet
     except NotComputedError as error:
         # As files that only Spark can read: the epoch runs again without us.
         raise FormatError(str(error)) from error
+
+
+def _recorded(known: JobCode, subtask: SubtaskId, plan: EpochPlan, rows: Batches) -> Batches:
+    """Keep the rows that a sink gets, if the job is recorded."""
+    recording = known.settings.recording
+    if recording is None:
+        return rows
+    return recorded_rows(recording, plan, task_file(SINK, subtask, plan, str(_attempt())), rows)
 
 
 def _part(plan: EpochPlan, vertex_id: str) -> EpochPlan:

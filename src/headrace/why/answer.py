@@ -11,7 +11,7 @@ from headrace.elements import MAX_WATERMARK
 from headrace.errors import shorten
 from headrace.graph.job_graph import JobGraph, JobVertex
 from headrace.why.history import Dependencies, History, HistoryEnd
-from headrace.why.lineage import SHOWN, Access, Entry, SinkRow, Step
+from headrace.why.lineage import SHOWN, EntryName, SinkRow, StateAccess, Step
 from headrace.why.tables import shown_name
 from headrace.windowing.windows import TimeWindow
 
@@ -50,7 +50,7 @@ class AnswerStep:
 
 
 @dataclass(frozen=True)
-class InputRecord:
+class SourceRecord:
     """A record that a source read."""
 
     epoch: int
@@ -75,7 +75,7 @@ class UnknownPast:
 
 
 @dataclass(frozen=True)
-class Answer:
+class RowAnswer:
     """Why a row was emitted."""
 
     row: str
@@ -85,7 +85,7 @@ class Answer:
     #: How many rows match the question; the last one is explained.
     matches: int
     steps: Sequence[AnswerStep]
-    inputs: Sequence[InputRecord]
+    inputs: Sequence[SourceRecord]
     #: Where the history ends before it is complete.
     unknown: Sequence[UnknownPast]
     #: The oldest epoch that is recorded.
@@ -102,7 +102,7 @@ class Answer:
         return asdict(self)
 
 
-def explain(history: History, row: SinkRow, matches: int) -> Answer:
+def explain(history: History, row: SinkRow, matches: int) -> RowAnswer:
     """Find everything that a row depends on."""
     dependencies = Dependencies(history)
     dependencies.follow(row.emission)
@@ -118,13 +118,13 @@ def explain(history: History, row: SinkRow, matches: int) -> Answer:
     ]
     steps.sort(key=lambda each: names.place(each.operator))
     inputs = [
-        InputRecord(step.epoch, names.source(step), step.subtask.subtask, step.input_number, step.value)
+        SourceRecord(step.epoch, names.source(step), step.subtask.subtask, step.input_number, step.value)
         for step in ordered
         if step.kind == "input"
     ]
     replayed = {step.epoch for step in ordered}
     vertices = {step.subtask.vertex_id for step in ordered}
-    return Answer(
+    return RowAnswer(
         row=shorten(row.value, SHOWN),
         sink=names.operator(row.operator_id),
         subtask=row.subtask.subtask,
@@ -164,10 +164,10 @@ def _emitter(row: SinkRow, dependencies: Dependencies) -> Step | None:
 
 
 def _steps_of(
-    names: _Names, step: Step, relevant: Mapping[Entry, Access], *, is_last: bool
+    names: _Names, step: Step, relevant: Mapping[EntryName, StateAccess], *, is_last: bool
 ) -> list[AnswerStep]:
     """Return a step as each of the operators with state sees it that it went through."""
-    by_operator: dict[str, list[Access]] = {}
+    by_operator: dict[str, list[StateAccess]] = {}
     for access in step.accesses.values():  # in the order in which they happened
         is_change = access.before is not None or access.after is not None
         if access.entry in relevant and (is_change or access.is_read):
@@ -188,7 +188,7 @@ def _steps_of(
     ]
 
 
-def _key(accesses: list[Access]) -> str | None:
+def _key(accesses: list[StateAccess]) -> str | None:
     return next((shorten(each.key, SHOWN) for each in accesses if each.key is not None), None)
 
 
@@ -200,7 +200,7 @@ def _what(step: Step) -> str:
     return step.value
 
 
-def _change(access: Access) -> StateChange:
+def _change(access: StateAccess) -> StateChange:
     part = None if access.part is None else part_text(access.part)
     name = shown_name(access.entry.state)
     before, after = access.before, access.after if access.is_written else access.before

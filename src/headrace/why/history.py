@@ -21,7 +21,7 @@ from headrace.state.changes import KEY_GROUP_BYTES, ChangeReader
 from headrace.state.entries import VERSION_SIZE
 from headrace.state.handles import StateChain
 from headrace.state.key_groups import subtask_of
-from headrace.why.lineage import Access, Emission, Entry, EpochLineage, Step
+from headrace.why.lineage import EntryName, EpochLineage, StateAccess, Step, TrackedEmission
 from headrace.why.tables import BROADCAST
 from headrace.why.tracking import track_epoch
 
@@ -32,7 +32,7 @@ __all__ = ["Dependencies", "History", "HistoryEnd"]
 class HistoryEnd:
     """Where nothing earlier is known of an entry."""
 
-    access: Access
+    access: StateAccess
     #: The state version that it is from; the number of the epoch that wrote the version.
     version: int
     #: The oldest epoch that is recorded.
@@ -46,11 +46,21 @@ class EpochFiles:
         self._recording = recording
         self.epoch: RecordedEpoch = recording.epoch(number)
         self.lineage = self.epoch.planned.lineage
-        #: Storage keys by operator and state.
-        self._written: dict[tuple[str, str], set[bytes]] = {}
+
+    @cached_property
+    def _written(self) -> dict[tuple[str, str], set[bytes]]:
+        """Storage keys by operator and state."""
+        written: dict[tuple[str, str], set[bytes]] = {}
         for report in self.epoch.reports.values():
             for operator_id, file in report.changes.items():
-                self._add(operator_id, recording.copy_of(file.path))
+                with closing(ChangeReader(self._recording.copy_of(file.path))) as reader:
+                    for group in reader.groups:
+                        for state, section in reader.section(group).items():
+                            keys = written.setdefault((operator_id, state), set())
+                            keys.update(section[0])
+                            # A list is stored in chunks, which end with their version.
+                            keys.update(storage_key[:-VERSION_SIZE] for storage_key in section[0])
+        return written
 
     @cached_property
     def job(self) -> JobGraph:
@@ -62,11 +72,11 @@ class EpochFiles:
         """Whether it was completed, or failed or was undone."""
         return bool(self.epoch.reports)
 
-    def has_written(self, entry: Entry) -> bool:
+    def has_written(self, entry: EntryName) -> bool:
         """Whether it changed an entry."""
         return entry.storage_key in self._written.get((entry.operator_id, entry.state), ())
 
-    def chain(self, entry: Entry) -> StateChain | None:
+    def chain(self, entry: EntryName) -> StateChain | None:
         """Return the state from which the subtask started that has an entry; None if it had none."""
         for vertex in self.job.vertices:
             if any(node.operator_id == entry.operator_id for node in vertex.operators):
@@ -81,16 +91,6 @@ class EpochFiles:
         """The last epoch whose changes are part of the state that it started from."""
         plans = self.epoch.planned.plan.subtasks.values()
         return max((_version(chain) for plan in plans for chain in plan.keyed.values()), default=0)
-
-    def _add(self, operator_id: str, path: str) -> None:
-        with closing(ChangeReader(path)) as reader:
-            for group in reader.groups:
-                for state, section in reader.section(group).items():
-                    keys = self._written.setdefault((operator_id, state), set())
-                    for storage_key in section[0]:
-                        keys.add(storage_key)
-                        # A list is stored in chunks, which end with their version.
-                        keys.add(storage_key[:-VERSION_SIZE])
 
 
 def _version(chain: StateChain) -> int:
@@ -149,14 +149,14 @@ class History:
         first = min(number for number in self.numbers if self.files(number).lineage == lineage)
         return self.files(first).start_version
 
-    def _writer_in(self, number: int, entry: Entry) -> Step | None:
+    def _writer_in(self, number: int, entry: EntryName) -> Step | None:
         writers = self.lineage(number).writers
         writer = writers.get(entry)
         if writer is None and entry.state.startswith(BROADCAST):  # there were fewer subtasks then
             writer = writers.get(_of_first_subtask(entry))
         return writer
 
-    def writer(self, access: Access, number: int) -> Step | HistoryEnd | None:
+    def writer(self, access: StateAccess, number: int) -> Step | HistoryEnd | None:
         """Return the step that wrote an entry before an epoch; None if the entry was empty then."""
         oldest = number
         # Broadcast state is in no change file: it is written as a whole.
@@ -175,7 +175,7 @@ class History:
         return HistoryEnd(access, _version(chain), oldest)
 
 
-def _of_first_subtask(entry: Entry) -> Entry:
+def _of_first_subtask(entry: EntryName) -> EntryName:
     return entry._replace(storage_key=b"0/" + entry.storage_key.partition(b"/")[2])
 
 
@@ -189,23 +189,23 @@ class Dependencies:
     def __init__(self, history: History) -> None:
         self._history = history
         #: Each step, with what of its state matters to the row.
-        self.steps: dict[Step, dict[Entry, Access]] = {}
+        self.steps: dict[Step, dict[EntryName, StateAccess]] = {}
         self.ends: list[HistoryEnd] = []
-        self._seen: set[tuple[Step, Entry]] = set()
-        self._seen_emissions: set[Emission] = set()
-        self._waiting: list[Emission | tuple[Step, Access]] = []
+        self._seen: set[tuple[Step, EntryName]] = set()
+        self._seen_emissions: set[TrackedEmission] = set()
+        self._waiting: list[TrackedEmission | tuple[Step, StateAccess]] = []
 
-    def follow(self, emission: Emission) -> None:
+    def follow(self, emission: TrackedEmission) -> None:
         """Collect everything that an emission depends on."""
         self._waiting.append(emission)
         while self._waiting:
             each = self._waiting.pop()
-            if isinstance(each, Emission):
+            if isinstance(each, TrackedEmission):
                 self._follow_emission(each)
             else:
                 self._follow_access(*each)
 
-    def _follow_emission(self, emission: Emission) -> None:
+    def _follow_emission(self, emission: TrackedEmission) -> None:
         if emission in self._seen_emissions:
             return
         self._seen_emissions.add(emission)
@@ -213,7 +213,7 @@ class Dependencies:
         for other in emission.others:
             self._take(other, other.reads())
 
-    def _take(self, step: Step, reads: list[Access], written: Access | None = None) -> None:
+    def _take(self, step: Step, reads: list[StateAccess], written: StateAccess | None = None) -> None:
         """Add a step that matters for what it has read, and for what it has written, if anything."""
         known = self.steps.setdefault(step, {})
         if step.cause is not None:
@@ -224,7 +224,7 @@ class Dependencies:
             known[access.entry] = access
             self._waiting.append((step, access))
 
-    def _follow_access(self, step: Step, access: Access) -> None:
+    def _follow_access(self, step: Step, access: StateAccess) -> None:
         if (step, access.entry) in self._seen or access.before is None:
             return
         self._seen.add((step, access.entry))

@@ -24,7 +24,7 @@ Kind = Literal["input", "record", "timer", "window", "end"]
 SHOWN = 200
 
 
-class Entry(NamedTuple):
+class EntryName(NamedTuple):
     """One entry of keyed state."""
 
     operator_id: str
@@ -34,10 +34,10 @@ class Entry(NamedTuple):
 
 
 @dataclass(eq=False)
-class Access:
+class StateAccess:
     """What a step did with an entry."""
 
-    entry: Entry
+    entry: EntryName
     key: Any
     #: What tells entries of a key apart: a window, or the key in a map. None if nothing does.
     part: Any
@@ -69,12 +69,12 @@ class Step:
     #: The window that fires.
     part: Any = None
     #: What sent the record; None at sources.
-    cause: Emission | None = None
+    cause: TrackedEmission | None = None
     #: For records of sources: the how many-th of the subtask in the epoch, from 1.
     input_number: int = 0
-    accesses: dict[Entry, Access] = field(default_factory=dict)
+    accesses: dict[EntryName, StateAccess] = field(default_factory=dict)
 
-    def reads(self) -> list[Access]:
+    def reads(self) -> list[StateAccess]:
         """Return what a record depends on that is emitted now."""
         buffers = [each for each in self.accesses.values() if each.is_buffer]
         # Of a join, the record that was met last: pairs are emitted one by one.
@@ -84,7 +84,7 @@ class Step:
             *met,
         ]
 
-    def reads_for(self, written: Access) -> list[Access]:
+    def reads_for(self, written: StateAccess) -> list[StateAccess]:
         """Return what the new content of an entry depends on."""
         own = [written] if written.is_read or written.keeps else []
         if written.is_buffer:
@@ -98,11 +98,11 @@ class Step:
 
 
 @dataclass(eq=False)
-class Emission:
+class TrackedEmission:
     """Records that a step emitted together."""
 
     step: Step
-    reads: list[Access]
+    reads: list[StateAccess]
     #: Whether it may depend on less: results of asynchronous functions arrive when others are processed.
     others: list[Step] = field(default_factory=list)
 
@@ -114,7 +114,7 @@ class SinkRow(NamedTuple):
     subtask: SubtaskId
     value: Any
     timestamp: int | None
-    emission: Emission
+    emission: TrackedEmission
 
 
 @dataclass
@@ -127,7 +127,7 @@ class EpochLineage:
     #: Operators whose functions keep values in their own fields or in operator state, which are not followed.
     with_fields: set[str] = field(default_factory=set)
     #: The step that wrote each entry last.
-    writers: dict[Entry, Step] = field(default_factory=dict)
+    writers: dict[EntryName, Step] = field(default_factory=dict)
 
 
 class TaskLineage:
@@ -144,7 +144,7 @@ class TaskLineage:
         self._subtask = subtask
         self._all: list[Step] | None = [] if is_asynchronous else None
         #: Values that the current step was given and may change in place: the value, and its bytes.
-        self._lent: list[tuple[Access, Any, bytes]] = []
+        self._lent: list[tuple[StateAccess, Any, bytes]] = []
         self._inputs = 0
         self.step = self.begin("end", "")
 
@@ -153,7 +153,7 @@ class TaskLineage:
         kind: Kind,
         value: str,
         timestamp: int | None = None,
-        cause: Emission | None = None,
+        cause: TrackedEmission | None = None,
     ) -> Step:
         """Begin a step; the one before is over."""
         self.settle()
@@ -168,12 +168,12 @@ class TaskLineage:
         self.step = step
         return step
 
-    def emission(self) -> Emission:
+    def emission(self) -> TrackedEmission:
         """Return what a record depends on that is emitted now."""
         others = [] if self._all is None else [each for each in self._all if each is not self.step]
-        return Emission(self.step, self.step.reads(), others)
+        return TrackedEmission(self.step, self.step.reads(), others)
 
-    def read(self, entry: Entry, key: Any, part: Any, value: Any, *, is_buffer: bool = False) -> None:
+    def read(self, entry: EntryName, key: Any, part: Any, value: Any, *, is_buffer: bool = False) -> None:
         """Note that the step has read an entry."""
         access = self._access(entry, key, part, value, is_buffer=is_buffer)
         access.is_read = True
@@ -182,7 +182,7 @@ class TaskLineage:
 
     def write(
         self,
-        entry: Entry,
+        entry: EntryName,
         key: Any,
         part: Any,
         before: Any,
@@ -203,12 +203,12 @@ class TaskLineage:
                 self._written(access, shorten(value, SHOWN))
         self._lent.clear()
 
-    def _written(self, access: Access, after: str | None) -> None:
+    def _written(self, access: StateAccess, after: str | None) -> None:
         access.is_written = True
         access.after = after
         self._epoch.writers[access.entry] = self.step
 
-    def _access(self, entry: Entry, key: Any, part: Any, value: Any, *, is_buffer: bool) -> Access:
+    def _access(self, entry: EntryName, key: Any, part: Any, value: Any, *, is_buffer: bool) -> StateAccess:
         access = self.step.accesses.get(entry)
         if access is None:
             origin = self._epoch.writers.get(entry)
@@ -216,6 +216,6 @@ class TaskLineage:
                 before = origin.accesses[entry].after  # the value itself may have been changed in place since
             else:
                 before = None if value is None else shorten(value, SHOWN)
-            access = Access(entry, key, part, before, origin, is_buffer=is_buffer)
+            access = StateAccess(entry, key, part, before, origin, is_buffer=is_buffer)
             self.step.accesses[entry] = access
         return access

@@ -9,7 +9,7 @@ from typing import Any
 from headrace.errors import StateError, shorten
 from headrace.replay.recordings import JobRecording
 from headrace.replay.run import replay_epoch
-from headrace.why.answer import Answer, explain
+from headrace.why.answer import RowAnswer, explain
 from headrace.why.history import History
 from headrace.why.lineage import SinkRow, Step
 from headrace.why.table_rows import is_table_job, why_table_row
@@ -22,7 +22,7 @@ _LISTED = 5
 
 def why(
     recording: JobRecording, *, row: str | None = None, key: str | None = None, epoch: int | None = None
-) -> Answer:
+) -> RowAnswer:
     """Explain the last row that a question means.
 
     Args:

@@ -28,7 +28,7 @@ from headrace.replay.session import ReplaySession
 from headrace.runtime.task.table_trace import ROWS, SINK, from_stream
 from headrace.storage.files import list_directory, read_file
 from headrace.storage.paths import join_path
-from headrace.why.answer import Answer, AnswerStep, InputRecord, StateChange, UnknownPast
+from headrace.why.answer import AnswerStep, RowAnswer, SourceRecord, StateChange, UnknownPast
 from headrace.why.history import History
 from headrace.why.lineage import SHOWN
 
@@ -134,7 +134,7 @@ def is_table_job(recording: JobRecording) -> bool:
     return all(is_table_vertex(vertex) for vertex in recording.code_of(epoch.planned.lineage).job.vertices)
 
 
-def why_table_row(recording: JobRecording, text: str, epoch: int | None = None) -> Answer:
+def why_table_row(recording: JobRecording, text: str, epoch: int | None = None) -> RowAnswer:
     """Explain the last row of a table job that has a text.
 
     Raises:
@@ -172,16 +172,16 @@ class _Explanation:
         self._row = row
         self._job = rows.job(row.epoch)
         self._steps: list[AnswerStep] = []
-        self._inputs: dict[tuple[str, int, int], InputRecord] = {}
+        self._inputs: dict[tuple[str, int, int], SourceRecord] = {}
         self._unknown: list[UnknownPast] = []
         self._seen: set[tuple[str, tuple[tuple[str, Any], ...]]] = set()
 
-    def answer(self, matches: int) -> Answer:
+    def answer(self, matches: int) -> RowAnswer:
         (edge,) = self._job.inputs_of(self._sink.vertex_id)
         self._follow(edge, self._row.values, self._row.epoch, is_last=True)
         order = {vertex.name: place for place, vertex in enumerate(self._job.vertices)}
         history = self._rows.history
-        return Answer(
+        return RowAnswer(
             row=self._row.text(),
             sink=self._sink.name,
             subtask=0,
@@ -246,7 +246,8 @@ class _Explanation:
         edges = self._job.inputs_of(vertex.vertex_id)
         history = self._rows.history
         epochs = [epoch, *history.before(epoch)]
-        key = ", ".join(f"{value}" for value in dict.fromkeys(map(str, wanted[0].values()))) or None
+        names = getattr(vertex.head.declaration, "left_keys", None) or list(wanted[0])
+        key = ", ".join(str(wanted[0][name]) for name in names if name in wanted[0]) or None
         before: str | None = None
         for number in reversed(epochs):
             found = [
@@ -258,10 +259,14 @@ class _Explanation:
             if not found:
                 continue
             outputs = self._outputs(vertex, wanted, number)
-            after = outputs[-1].text() if outputs else before
+            after = outputs[-1].text()[2:] if outputs else before
             for place, (edge, row) in enumerate(found):
                 is_end = place == len(found) - 1
-                change = [StateChange("result", None, before, after, is_written=True)] if is_end else []
+                change = (
+                    [StateChange("result", None, before, after, is_written=True)]
+                    if is_end and after is not None
+                    else []
+                )
                 emits = is_last and is_end and number == epoch
                 what = shorten_text(row.text(_names(edge)))
                 self._steps.append(
@@ -290,7 +295,7 @@ class _Explanation:
             return
         text = shorten_text(row.text(_names(edge)))
         place = f"{edge.source_vertex}/{edge.target_vertex}/{edge.target_input}", row.epoch, row.number
-        self._inputs[place] = InputRecord(row.epoch, producer.name, 0, 0, text)
+        self._inputs[place] = SourceRecord(row.epoch, producer.name, 0, 0, text)
 
 
 def column_origins(edge: JobEdge) -> dict[str, str]:

@@ -18,7 +18,7 @@ from headrace.state.slices import SliceTable, StateSlice
 from headrace.state.tables import EntryTable, ListTable, MapTable
 from headrace.state.timers import Timer, TimerTable
 from headrace.state.ttl import SweptTable
-from headrace.why.lineage import Entry, TaskLineage
+from headrace.why.lineage import EntryName, TaskLineage
 from headrace.windowing.windows import TimeWindow
 
 _UNFOLLOWED = ("_merging", "_trigger/", "_ttl")
@@ -71,8 +71,8 @@ class _Watch:
         self._table = table
         self._is_window = name.startswith(("_window/", "_window_state/"))
 
-    def _entry(self, storage_key: bytes) -> Entry:
-        return Entry(self._operator_id, self._name, storage_key)
+    def _entry(self, storage_key: bytes) -> EntryName:
+        return EntryName(self._operator_id, self._name, storage_key)
 
     def _place(self) -> tuple[Any, Any]:
         """Return the current key, and the window within it."""
@@ -88,7 +88,7 @@ class _EntryWatch(_Watch):
         table.put = self._write  # type: ignore[method-assign]
         table.values = self._values  # type: ignore[method-assign]
 
-    def _here(self) -> Entry:
+    def _here(self) -> EntryName:
         return self._entry(self._table._scheme.storage_key(self._table._current.key))
 
     def _read(self) -> Any:
@@ -118,7 +118,7 @@ class _ListWatch(_Watch):
         table.replace = self._write  # type: ignore[method-assign]
         table.take_all = self._taken  # type: ignore[method-assign]
 
-    def _here(self) -> Entry:
+    def _here(self) -> EntryName:
         return self._entry(self._table._scheme.prefix(self._table._current.key))
 
     def _append(self, values: Iterable[Any]) -> None:
@@ -196,7 +196,7 @@ class _MapWatch(_Watch):
         table.complete = self._all  # type: ignore[method-assign]
         table.clear = self._empty  # type: ignore[method-assign]
 
-    def _here(self, map_key: Any) -> Entry:
+    def _here(self, map_key: Any) -> EntryName:
         prefix = self._table._scheme.prefix(self._table._current.key)
         return self._entry(entries.map_key(prefix, map_key))
 
@@ -273,8 +273,8 @@ class BroadcastWatch:
 
         state.load = load_watched  # type: ignore[method-assign]
 
-    def _entry(self, name: str, map_key: Any) -> Entry:
-        return Entry(self._operator_id, name, b"%d/%b" % (self._subtask, canonical_bytes(map_key)))
+    def _entry(self, name: str, map_key: Any) -> EntryName:
+        return EntryName(self._operator_id, name, b"%d/%b" % (self._subtask, canonical_bytes(map_key)))
 
     def _read(self, name: str, map_key: Any, value: Any) -> None:
         self._lineage.read(self._entry(name, map_key), None, map_key, value)
@@ -406,7 +406,7 @@ class _SliceWatch(_Watch):
             piece.written = _WatchedSlice(self, name)
         return piece
 
-    def _place_of(self, name: bytes, key: Any) -> tuple[Entry, Any, TimeWindow]:
+    def _place_of(self, name: bytes, key: Any) -> tuple[EntryName, Any, TimeWindow]:
         start = unpack_slice_name(name)[1]
         part = TimeWindow(start, start + self._operator._step)
         return self._entry(self._table._storage_key(name, key)), key, part

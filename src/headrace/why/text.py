@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from headrace.why.answer import Answer, AnswerStep, StateChange
+from headrace.why.answer import AnswerStep, RowAnswer, StateChange
 
 #: Steps of a key and input records that are shown; the others are counted.
 SHOWN_STEPS = 20
@@ -14,7 +14,7 @@ VALUE_WIDTH = 60
 RECORD_WIDTH = 80
 
 
-def render(answer: Answer, limit: int | None = SHOWN_STEPS) -> str:
+def render(answer: RowAnswer, limit: int | None = SHOWN_STEPS) -> str:
     """Return the answer as text.
 
     Args:
@@ -24,7 +24,7 @@ def render(answer: Answer, limit: int | None = SHOWN_STEPS) -> str:
     return "\n".join(_lines(answer, limit))
 
 
-def _lines(answer: Answer, limit: int | None) -> Iterator[str]:
+def _lines(answer: RowAnswer, limit: int | None) -> Iterator[str]:
     yield answer.row
     yield f"  epoch {answer.epoch}, {answer.sink}:{answer.subtask}"
     if answer.matches > 1:
@@ -108,7 +108,7 @@ def _table(rows: Sequence[tuple[str, ...]], limit: int | None) -> Iterator[str]:
             yield "  " + "  ".join(cells).rstrip()
 
 
-def _ending(answer: Answer) -> Iterator[str]:
+def _ending(answer: RowAnswer) -> Iterator[str]:
     if not answer.unknown:
         yield "This is the whole history of the row."
     for each in answer.unknown:

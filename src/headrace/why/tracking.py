@@ -27,7 +27,7 @@ from headrace.runtime.epoch.recording import RecordedEpoch
 from headrace.runtime.exchange.buffers import Header, decode, payload_of, read_header
 from headrace.runtime.exchange.result_partition import ResultPartition
 from headrace.runtime.task.chain import ChainLink
-from headrace.why.lineage import SHOWN, Emission, EpochLineage, Kind, SinkRow, TaskLineage
+from headrace.why.lineage import SHOWN, EpochLineage, Kind, SinkRow, TaskLineage, TrackedEmission
 from headrace.why.tables import BroadcastWatch, watch_table
 
 #: Where records are on their way: the edge, who sent them, and who gets them.
@@ -69,7 +69,7 @@ class TrackedSession(ReplaySession):
         self._boundaries = boundaries
         self.lineage = EpochLineage(epoch.epoch)
         #: What emitted each record of a channel, in order.
-        self._sent: dict[_Channel, list[Emission]] = defaultdict(list)
+        self._sent: dict[_Channel, list[TrackedEmission]] = defaultdict(list)
         if any(plan.in_flight is not None for plan in self.plan.subtasks.values()):
             raise UnsupportedFeatureError(
                 f"epoch {epoch.epoch} starts with records that were in flight in an unaligned checkpoint",
@@ -102,7 +102,7 @@ class TrackedSession(ReplaySession):
 
     def emissions(
         self, place: tuple[int, int], buffers: Iterable[tuple[Header, bytes]]
-    ) -> Iterator[Emission]:
+    ) -> Iterator[TrackedEmission]:
         """Yield what emitted each record that a subtask is about to read."""
         positions: dict[_Channel, int] = defaultdict(int)
         for header, buffer in buffers:
@@ -123,7 +123,7 @@ class TrackedTrace(ReplayTrace):
         self._session = session
         self._subtask = subtask
         self._is_source = vertex.is_source
-        self._causes: Iterator[Emission] = iter(())
+        self._causes: Iterator[TrackedEmission] = iter(())
         self._links: list[ChainLink] = []
 
     def watch(self, links: Any) -> None:

@@ -21,7 +21,7 @@ from headrace.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from headrace.errors import StateError
 from headrace.replay.recordings import JobRecording, find_recording
 from headrace.testing.mini_cluster import MiniExecutor
-from headrace.why.answer import Answer
+from headrace.why.answer import RowAnswer
 from headrace.why.history import History
 from headrace.why.question import why
 from headrace.why.text import render
@@ -80,11 +80,11 @@ def run_job(directory: Path, function: KeyedProcessFunction | None = None, **opt
             return list(rows)
 
 
-def ask(directory: Path, **question: Any) -> Answer:
+def ask(directory: Path, **question: Any) -> RowAnswer:
     return why(find_recording(str(directory)), **question)
 
 
-def inputs(answer: Answer) -> list[tuple[int, str]]:
+def inputs(answer: RowAnswer) -> list[tuple[int, str]]:
     return [(each.epoch, each.record) for each in answer.inputs]
 
 

@@ -35,7 +35,9 @@ def with_spark(directory: str, statements: list[str]) -> None:
     derby = f"jdbc:derby:;databaseName={directory}/metastore_db;create=true"
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.hadoop.javax.jdo.option.ConnectionURL", derby)
-    spark = builder.config("spark.sql.warehouse.dir", f"{directory}/warehouse").enableHiveSupport().getOrCreate()
+    spark = (
+        builder.config("spark.sql.warehouse.dir", f"{directory}/warehouse").enableHiveSupport().getOrCreate()
+    )
     for statement in statements:
         print(sorted(tuple(row) for row in spark.sql(statement).collect()))
 

@@ -34,7 +34,7 @@ from headrace.runtime.run.state_registry import Compaction
 from headrace.runtime.task import live_subtask, live_task, outbox
 from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.live_settings import LiveSettings
-from headrace.runtime.task.live_subtask import Sent
+from headrace.runtime.task.outbox import Sent
 from headrace.state.compaction import compact
 from headrace.testing.stepped_subtask import SteppedSubtask
 from headrace.util import clock

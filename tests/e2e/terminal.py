@@ -19,17 +19,21 @@ class Terminal:
         self._tmux("set-option", "-t", self._name, "remain-on-exit", "on")
 
     def type(self, text: str) -> None:
-        """Type a text and press Enter. A semicolon at the end of an argument means something to tmux."""
+        """Type a text and press Enter."""
+        self.type_only(text)
+        self.press("Enter")
+
+    def type_only(self, text: str) -> None:
+        """Type a text. A semicolon at the end of an argument means something to tmux."""
         self._tmux(
             "send-keys", "-t", self._name, "-l", "--", text.removesuffix(";") + r"\;" * text.endswith(";")
         )
-        self.press("Enter")
 
     def press(self, *keys: str) -> None:
         self._tmux("send-keys", "-t", self._name, *keys)
 
-    def screen(self) -> str:
-        return self._tmux("capture-pane", "-p", "-t", self._name)
+    def screen(self, *, has_colors: bool = False) -> str:
+        return self._tmux("capture-pane", "-p", *(["-e"] if has_colors else []), "-t", self._name)
 
     def wait_for(self, wanted: str | Callable[[str], bool], seconds: float = 60) -> str:
         """Return the screen when it shows something."""

@@ -28,6 +28,7 @@ from tests.e2e.test_control_plane import flink_jars
 pytestmark = [pytest.mark.spark, pytest.mark.slow(seconds=300), pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).parents[2]
+ERROR = "[ERROR] Could not execute SQL statement. Reason:"
 #: What is shown otherwise than by Flink, and why.
 DIFFERENCES = tomllib.loads((Path(__file__).parent / "screen_differences.toml").read_text("utf-8"))
 
@@ -101,8 +102,17 @@ def test_flinks_sql_client_shows_what_it_shows_of_flink(jars: Path, endpoint: st
         for statement, screen, flink in zip(asked, shown, recorded, strict=True)
         if screen.splitlines() != flink["screen"]
     }
-    listed = {each["statement"]: each["screen"] for each in DIFFERENCES["statement"]}
-    assert different == listed
+    listed = {each["text"]: each["reason"] for each in DIFFERENCES["statement"]}
+    unlisted = {statement: screen for statement, screen in different.items() if statement not in listed}
+    assert unlisted == {}
+    assert set(listed) == set(different), "these are the same by now"
+    assert {reason for reason in listed.values() if reason not in DIFFERENCES["reasons"]} == set()
+    for each in recorded:
+        is_error = any(line.endswith(ERROR) for line in each["screen"])
+        expected = is_error if each["statement"] not in listed else listed[each["statement"]] == "error"
+        assert is_error == expected, f"Flink does not refuse {each['statement']}"
+    for statement, screen in different.items():
+        assert (ERROR in screen) == (listed[statement] == "error"), screen
 
 
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")

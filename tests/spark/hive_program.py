@@ -12,12 +12,10 @@ import sys
 
 def with_headrace(directory: str, statements: list[str]) -> None:
     """Run statements in a Hive catalog of headrace."""
-    from headrace.config import Configuration
     from headrace.table import EnvironmentSettings, TableEnvironment
 
-    configuration = Configuration({"headrace.spark.master": "local[2]", "parallelism.default": "1"})
-    settings = EnvironmentSettings.new_instance().in_batch_mode().with_configuration(configuration).build()
-    t_env = TableEnvironment.create(settings)
+    t_env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+    t_env.get_config().set("headrace.spark.master", "local[2]").set("parallelism.default", "1")
     t_env.execute_sql(f"CREATE CATALOG hive WITH ('type' = 'hive', 'directory' = '{directory}')")
     t_env.execute_sql("USE CATALOG hive")
     for statement in statements:

@@ -24,7 +24,7 @@ from headrace.config.configuration import Configuration
 from headrace.errors import CatalogError
 from headrace.types.logical import DataType
 
-__all__ = ["HiveCatalog", "HiveColumn", "HiveTable", "Metastore"]
+__all__ = ["MetastoreCatalog", "HiveColumn", "HiveTable", "Metastore"]
 
 HIVE: Final = "hive"
 _GENERIC: Final = "is_generic"
@@ -82,7 +82,7 @@ class Metastore(Protocol):
     def drop_function(self, database: str, name: str) -> None: ...
 
 
-class HiveCatalog:
+class MetastoreCatalog:
     """Databases, tables, views and functions of a metastore, looked up whenever somebody asks.
 
     Args:

@@ -31,11 +31,11 @@ def to_properties(table: CatalogTable) -> dict[str, str]:
     for at, column in enumerate(table.columns):
         made |= {f"{_SCHEMA}.{at}.{key}": value for key, value in _column_properties(column)}
     if table.watermark is not None:
-        column = table.column(table.watermark.column)
+        rowtime = table.column(table.watermark.column)
         made[f"{_WATERMARK}.rowtime"] = table.watermark.column
         made[f"{_WATERMARK}.strategy.expr"] = table.watermark.expression
-        if column is not None:
-            made[f"{_WATERMARK}.strategy.data-type"] = column.type.summary()
+        if rowtime is not None:
+            made[f"{_WATERMARK}.strategy.data-type"] = rowtime.type.summary()
     if table.primary_key is not None:
         made[f"{_KEY}.name"] = table.primary_key.name
         made[f"{_KEY}.columns"] = ",".join(table.primary_key.columns)
@@ -65,7 +65,7 @@ def from_properties(properties: Mapping[str, str], parse_type: Callable[[str], D
         properties: The properties.
         parse_type: Reads a type of SQL.
     """
-    columns = []
+    columns: list[Column] = []
     while f"{_SCHEMA}.{len(columns)}.name" in properties:
         start = f"{_SCHEMA}.{len(columns)}."
         columns.append(
@@ -91,9 +91,12 @@ def from_properties(properties: Mapping[str, str], parse_type: Callable[[str], D
             for key, value in properties.items()
             if not key.startswith(ours) and key not in (_COMMENT, _SCHEMA)
         },
-        watermark=(rowtime and WatermarkSpec(rowtime, properties[f"{_WATERMARK}.strategy.expr"])) or None,
-        primary_key=(names and PrimaryKey(properties.get(f"{_KEY}.name", "PK"), tuple(names.split(","))))
-        or None,
+        watermark=None
+        if rowtime is None
+        else WatermarkSpec(rowtime, properties[f"{_WATERMARK}.strategy.expr"]),
+        primary_key=None
+        if names is None
+        else PrimaryKey(properties.get(f"{_KEY}.name", "PK"), tuple(names.split(","))),
         partition_keys=tuple(keys),
         comment=properties.get(_COMMENT),
     )

@@ -108,7 +108,8 @@ def _read(tokens: list[str]) -> tuple[t.DataType, list[str]]:
         numbers, rest = _numbers(rest)
         if name == "decimal":
             return t.DecimalType(*(numbers or _DEFAULT_DECIMAL)), rest
-        return (t.CharType if name == "char" else t.VarCharType)(*numbers), rest
+        [length] = numbers
+        return (t.CharType(length) if name == "char" else t.VarCharType(length)), rest
     return _SIMPLE[name], rest
 
 

@@ -41,6 +41,12 @@ __all__ = ["run_application"]
     default="cluster",
     help="Where spark-submit runs the driver: in the cluster, or here.",
 )
+@click.option(
+    "-d",
+    "--detached",
+    is_flag=True,
+    help="Return when the cluster has accepted the application, and do not wait for its end.",
+)
 @click.option("--dry-run", is_flag=True, help="Print the command, but do not run it.")
 @click.argument("words", metavar="PROGRAM [ARGUMENTS]...", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
@@ -57,6 +63,7 @@ def run_application(
     archives: str | None,
     executable: str | None,
     deploy_mode: str,
+    detached: bool,
     dry_run: bool,
     words: tuple[str, ...],
 ) -> None:
@@ -81,7 +88,8 @@ def run_application(
 
     from headrace.spark.submission import Application
 
-    status = _submit(Application(configuration, program, arguments, deploy_mode), dry_run=dry_run)
+    application = Application(configuration, program, arguments, deploy_mode, is_detached=detached)
+    status = _submit(application, dry_run=dry_run)
     context.exit(status)
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 from headrace.config import file
+from headrace.config.cancellation import cancellation_settings
 from headrace.config.flink import AnswerKind, is_flinks_default
 from headrace.config.memory_account import memory_settings
 from headrace.config.option import ConfigOption
@@ -207,7 +208,7 @@ class Configuration:
         """
         own = {key: self._text(key) for key in self._keys() if self.registry.is_pass_through(key)}
         mapped = {key: value for key, value in self._mapped().items() if key.startswith("spark.")}
-        return dict(memory_settings(self)) | mapped | own
+        return dict(memory_settings(self)) | dict(cancellation_settings(self)) | mapped | own
 
     def process_variables(self) -> dict[str, str]:
         """Return environment variables that keys of Flink's stand for, such as JAVA_HOME for `env.java.home`."""

@@ -1,15 +1,18 @@
 """Slot sharing groups: which operators may share a slot, and what a slot of theirs needs.
 
-Spark gives every task of a job the same slot, so the amounts are kept and shown, and not enforced.
+The amounts of a group become Spark's resource profiles where Spark allows it, and are refused elsewhere
+(`spark/resource_profiles.py`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NoReturn, Self
 
 from headrace.config.memory_size import MemorySize
 from headrace.errors import JobDefinitionError, UnsupportedFeatureError
+from headrace.graph.slot_resources import SlotResources
 
 __all__ = ["MemorySize", "SlotSharingGroup"]
 
@@ -59,6 +62,18 @@ class SlotSharingGroup:
     def get_external_resources(self) -> dict[str, float]:
         """Return amounts of other resources, by name."""
         return dict(self.external_resources)
+
+    def resources(self) -> SlotResources | None:
+        """Return what a slot of the group needs; None if the group does not say."""
+        if self.cpu_cores is None or self.task_heap_memory is None:
+            return None
+        others = (self.task_off_heap_memory, self.managed_memory)
+        return SlotResources(
+            self.cpu_cores,
+            self.task_heap_memory.get_bytes(),
+            sum(each.get_bytes() for each in others if each is not None),
+            tuple(sorted(self.external_resources.items())),
+        )
 
     def get_java_slot_sharing_group(self) -> NoReturn:
         """Not there: headrace has no Java objects behind its values.
@@ -144,3 +159,8 @@ class SlotSharingGroup:
             return SlotSharingGroup(
                 self._name, self._cpu_cores, self._heap, self._off_heap, self._managed, dict(self._external)
             )
+
+
+def resources_of(groups: Iterable[SlotSharingGroup]) -> dict[str, SlotResources]:
+    """Return what groups ask for, by name; those that ask for nothing are left out."""
+    return {group.name: asked for group in groups if (asked := group.resources()) is not None}

@@ -43,7 +43,7 @@ from headrace.datastream.execution_context import ExecutionContext
 from headrace.datastream.execution_mode import RuntimeExecutionMode
 from headrace.datastream.executor import available_cores, default_parallelism
 from headrace.datastream.output_tag import OutputTag
-from headrace.datastream.slot_sharing_group import SlotSharingGroup
+from headrace.datastream.slot_sharing_group import SlotSharingGroup, resources_of
 from headrace.datastream.started_jobs import StartedJobs
 from headrace.datastream.state_backend import StateBackend, state_backend_of
 from headrace.datastream.utils import ResultTypeQueryable
@@ -562,6 +562,7 @@ class StreamExecutionEnvironment(OlderMethods):
             object_reuse=get(execution.OBJECT_REUSE),
             global_job_parameters=parameters,
             session_settings=self._session_settings,
+            slot_resources=resources_of(self._slot_sharing_groups.values()),
         )
         steps = self._operators if steps is None else steps
         caches = settle_caches(steps)

@@ -17,6 +17,7 @@ from headrace.common.typeinfo import TypeInformation
 from headrace.graph.chaining import chained_edges
 from headrace.graph.operator_ids import murmur3_128, operator_ids
 from headrace.graph.partitioning import EdgePartitioner
+from headrace.graph.slot_resources import SlotResources
 from headrace.graph.stream_graph import StreamGraph, StreamNode
 from headrace.operators.base import OperatorDeclaration
 from headrace.util.call_sites import ProgramLine
@@ -124,6 +125,8 @@ class JobGraph:
     main_classes: Mapping[str, type] | None = field(default=None, compare=False, repr=False)
     #: What the Spark session of a table job has set: its text means what it should only there.
     session_settings: Mapping[str, str] = field(default_factory=dict)
+    #: What slots of a sharing group need, by its name; groups that ask for nothing are not there.
+    slot_resources: Mapping[str, SlotResources] = field(default_factory=dict)
 
     def vertex(self, vertex_id: str) -> JobVertex:
         """Find a vertex by its id."""
@@ -219,6 +222,11 @@ def build_job_graph(graph: StreamGraph, *, job_id: str, name: str) -> JobGraph:
         object_reuse=graph.settings.object_reuse,
         global_job_parameters=dict(graph.settings.global_job_parameters),
         session_settings=dict(graph.settings.session_settings),
+        slot_resources={
+            name: needed
+            for name, needed in graph.settings.slot_resources.items()
+            if any(vertex.slot_sharing_group == name for vertex in vertices)
+        },
     )
 
 

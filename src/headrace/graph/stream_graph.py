@@ -22,6 +22,7 @@ from headrace.config.options.execution import (
 )
 from headrace.errors import InvalidTopologyError, InvariantViolation, TypeInferenceError
 from headrace.graph.partitioning import EdgePartitioner, Forward, Rebalance
+from headrace.graph.slot_resources import SlotResources
 from headrace.graph.transformations import (
     CacheTransformation,
     ChainingStrategy,
@@ -61,6 +62,8 @@ class GraphSettings:
     global_job_parameters: Mapping[str, str] = field(default_factory=dict)
     #: What the Spark session has set, if there are tables in the program.
     session_settings: Mapping[str, str] = field(default_factory=dict)
+    #: What slot sharing groups ask for, by name.
+    slot_resources: Mapping[str, SlotResources] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any
 
 from headrace.elements import Batch
+from headrace.graph.table_job import is_table_vertex
 from headrace.operators.io import SinkTask, SourceTask
 from headrace.operators.recorded_reader import RecordedReader
 from headrace.replay.recordings import JobRecording
@@ -93,7 +94,13 @@ class ReplaySession:
         done: dict[SubtaskId, SubtaskReplay] = {}
         for level, subtasks in enumerate(self.layout.levels):
             for partition, subtask in enumerate(subtasks):
-                if not self.plan.subtasks[subtask].has_ended:
+                if self.plan.subtasks[subtask].has_ended:
+                    continue
+                if is_table_vertex(self.code.job.vertex(subtask.vertex_id)):
+                    replayed = self._run_table(subtask)
+                    if replayed is not None:
+                        done[subtask] = replayed
+                else:
                     done[subtask] = self._run(subtask, self._inbox.pop((level, partition), []))
         return done
 
@@ -117,6 +124,13 @@ class ReplaySession:
             pass
         exhausted = isinstance(trace.clock, RecordedClock) and trace.clock.is_exhausted
         return SubtaskReplay(task.report(), trace.sinks, exhausted)
+
+    def _run_table(self, subtask: SubtaskId) -> SubtaskReplay | None:
+        # Few jobs need the modules of tables, and they take long to import.
+        from headrace.replay.tables import replay_table_subtask
+
+        replayed = replay_table_subtask(self, subtask, self._settings)
+        return None if replayed is None else SubtaskReplay(*replayed)
 
     def _send(self, level: int, partition: int, buffer: bytes) -> None:
         self._inbox[level, partition].append((read_header(buffer), buffer))

@@ -90,6 +90,10 @@ def begin(configuration: Configuration, classes: str) -> None:
                 _begun.append(EarlySpark(configuration, application_log(configuration), classes))
 
 
+#: Those that were taken, for what they keep.
+_taken: list[EarlySpark] = []
+
+
 def taken(configuration: Configuration, least_threads: int) -> tuple[JavaGateway, JavaObject] | None:
     """Return the way to Spark's Java process, and the context in it, if it is what a job needs."""
     early = _no_longer_begun()
@@ -99,6 +103,7 @@ def taken(configuration: Configuration, least_threads: int) -> tuple[JavaGateway
     if not early.fits(wanted, os.environ, os.getcwd()):
         early.abandon()
         return None
+    _taken.append(early)
     return early.take(wanted["spark.master"])
 
 
@@ -131,8 +136,9 @@ class EarlySpark:
         # What is registered first runs last: Spark is stopped by then.
         atexit.register(self._output.silence)
         self.process = self._launch(variables | loopback_variables(self._settings["spark.master"], variables))
-        #: Whether there is a context, or will be none.
-        self._is_settled = threading.Event()
+        #: What Python knows of in Java. py4j would tell Java of each that is forgotten, over connections that may be
+        #: closed by then, and write about that to the program's log.
+        self._kept: list[object] = []
         self._thread = threading.Thread(target=self._make_context, name="headrace-early-start", daemon=True)
         self._thread.start()
 
@@ -151,7 +157,7 @@ class EarlySpark:
         from pyspark.core.context import DEFAULT_CONFIGS
         from pyspark.java_gateway import launch_gateway
 
-        self._is_settled.wait()
+        self._thread.join()
         if self._address is None or not all(key in self._settings for key in DEFAULT_CONFIGS):
             self.abandon()
             return None
@@ -206,7 +212,6 @@ class EarlySpark:
         except Exception:  # noqa: BLE001 - Spark is started again when it is needed, and that reports what is wrong
             _log.debug("Spark did not start early", exc_info=True)
         finally:
-            self._is_settled.set()
             shutil.rmtree(self._contact, ignore_errors=True)
 
     def _wait_for_address(self) -> tuple[int, str] | None:
@@ -225,19 +230,25 @@ class EarlySpark:
             java_parameters=JavaParameters(port=port, auth_token=secret, auto_convert=True),
             python_parameters=PythonParameters(port=0, eager_load=False),
         )
-        gateway.jvm.org.apache.spark.api.java.JavaSparkContext(self._conf(gateway, {}))
-        self._address = port, secret
-        self._is_settled.set()
+        spark = gateway.jvm.org.apache.spark
+        conf = self._conf(gateway, {})
+        self._kept += [gateway, conf, spark.api.java.JavaSparkContext(conf)]
         if self._has_tables:
             # Spark's first query loads what all of them need: better while Python plans than after it.
-            session = gateway.jvm.org.apache.spark.sql.classic.SparkSession.builder().getOrCreate()
-            session.sql(_FIRST_QUERY).count()
+            builder = spark.sql.classic.SparkSession.builder()
+            session = builder.getOrCreate()
+            query = session.sql(_FIRST_QUERY)
+            self._kept += [builder, session, query]
+            query.count()
+        # Java talks to one such client at a time: the connections of this one end before PySpark's begin.
         gateway.close()
+        self._address = port, secret
 
     def _conf(self, gateway: JavaGateway, changed: Mapping[str, str]) -> JavaObject:
+        """Return Spark's settings: those that Java was started with, and those that its command does not show."""
         conf = gateway.jvm.org.apache.spark.SparkConf()
-        for key, value in {**self._settings, **changed}.items():
-            conf.set(key, value)
+        hidden = {key: value for key, value in self._settings.items() if looks_secret(key)}
+        self._kept += [conf.set(key, value) for key, value in {**hidden, **changed}.items()]
         return conf
 
 

@@ -25,6 +25,7 @@ from headrace.runtime.task.level import JobCode, is_report, read_report
 from headrace.spark.artifacts import WorkerKind
 from headrace.spark.byte_shuffle import buffers_behind, remove_shuffles, shuffled, stage_of
 from headrace.spark.placement import Placement
+from headrace.spark.resource_profiles import stage_profiles
 from headrace.spark.runner import SparkRunner
 from headrace.spark.worker import LevelFunction
 
@@ -38,6 +39,11 @@ class SparkEpochRunner(SparkRunner):
     def __init__(self, context: SparkContext, code: JobCode, workers: WorkerKind | None = None) -> None:
         super().__init__(context, code, workers)
         self._layout = Layout(code.job)
+        settings = dict(context.getConf().getAll())
+        self._profiles = [
+            None if profile is None else profile.build()
+            for profile in stage_profiles(code.job, context.master or "", settings)
+        ]
         self._placement = Placement(context, [len(level) for level in self._layout.levels])
         self._first_inputs = self._make_partitions(len(self._layout.levels[0]))
         #: What the epoch under way has left with Spark.
@@ -72,11 +78,6 @@ class SparkEpochRunner(SparkRunner):
         except _FAILURES as error:
             raise self._failed(error) from None
 
-    def packed_job(self) -> bytes:
-        """Return the job as workers get it."""
-        packed: bytes = self._broadcast.value
-        return packed
-
     def first_level(self) -> Sequence[SubtaskId]:
         """Return the subtasks of the first level, in the order of its partitions."""
         return self._layout.levels[0]
@@ -108,6 +109,8 @@ class SparkEpochRunner(SparkRunner):
                     has_input=level > 0 or table_rows is not None,
                 )
                 stage = stage_of(stage, function)
+                if (profile := self._profiles[level]) is not None:
+                    stage = stage.withResources(profile)
                 if level < last:
                     stage, shuffle = self._exchange(stage, level + 1)
                     self._shuffles.append(shuffle)

@@ -25,7 +25,7 @@ from headrace.common.job_status import JobStatus
 from headrace.config.configuration import Configuration
 from headrace.config.memory_account import memory_per_worker
 from headrace.config.notices import new_notices
-from headrace.config.options import checkpointing, exchange, execution, logs, python, state
+from headrace.config.options import checkpointing, exchange, execution, logs, python, scheduler, spark, state
 from headrace.errors import (
     JobCancelledError,
     JobDefinitionError,
@@ -33,8 +33,9 @@ from headrace.errors import (
     UnsupportedFeatureError,
 )
 from headrace.graph.job_graph import JobGraph
-from headrace.graph.mixed_job import is_one_stream
+from headrace.graph.mixed_job import is_one_part, is_one_stream
 from headrace.graph.rescaling import uniform_parallelism
+from headrace.graph.table_job import is_table_vertex
 from headrace.runtime.artifacts import Artifact, find_artifacts
 from headrace.runtime.checkpoint.restore import RestoreReport
 from headrace.runtime.epoch.recording import RecordingSettings, recording_settings
@@ -56,6 +57,7 @@ from headrace.spark.failures import recover
 from headrace.spark.live_requirements import check_live, needed_slots, runs_live
 from headrace.spark.live_runner import SparkLiveRunner
 from headrace.spark.main_script import program_of
+from headrace.spark.resource_profiles import stage_profiles
 from headrace.spark.session import spark_context
 from headrace.spark.slots import slot_pool
 from headrace.state.key_secret import KeySecret
@@ -97,8 +99,16 @@ def _refuse_second_job(configuration: Configuration, name: str) -> None:
         )
 
 
-def _refuse_what_is_not_there(configuration: Configuration) -> None:
+def _refuse_what_is_not_there(job: JobGraph, configuration: Configuration) -> None:
     """Refuse options that would be accepted and not honoured."""
+    is_adaptive = configuration.get(scheduler.SCHEDULER) is scheduler.SchedulerType.AdaptiveBatch
+    if is_adaptive and not (job.is_batch and all(is_table_vertex(vertex) for vertex in job.vertices)):
+        raise UnsupportedFeatureError(
+            f"{scheduler.SCHEDULER.key}: AdaptiveBatch is for queries in BATCH mode; job '{job.name}' "
+            + ("has streams, whose parallelism is fixed" if job.is_batch else "is a STREAMING job"),
+            feature=f"{scheduler.SCHEDULER.key}: AdaptiveBatch",
+            hint="leave it out and set the parallelism (-p)",
+        )
     if configuration.get(checkpointing.SNAPSHOT_COMPRESSION):
         raise UnsupportedFeatureError.not_yet(checkpointing.SNAPSHOT_COMPRESSION.key, "leave it out")
 
@@ -132,9 +142,10 @@ class SparkExecutor:
 
     def submit(self, job_graph: JobGraph, configuration: Configuration) -> SparkJob:
         """Start a job and return at once; what can be refused is refused before anything runs."""
-        _refuse_what_is_not_there(configuration)
+        _refuse_what_is_not_there(job_graph, configuration)
         for key, reason in new_notices(configuration).items():
             _log.warning("%s has no effect: %s", key, reason)
+        stage_profiles(job_graph, configuration.get(spark.MASTER), configuration.spark_settings())
         with program_of(job_graph.main_classes):
             return SparkJob(job_graph, configuration, self, leadership=self._leadership)
 
@@ -251,7 +262,7 @@ class SparkJob:
         #: Where state goes that nobody wants to keep.
         self._temporary = None if state_dir else make_temporary("state files", run_name, **whose)
         owner = Owner.here("copies of state", **whose)
-        is_recorded = not is_live and is_one_stream(job_graph)
+        is_recorded = not is_live and is_one_part(job_graph)
         self._task_settings = task_settings = _task_settings(
             configuration, run_name, owner, store, recording if is_recorded else None
         )

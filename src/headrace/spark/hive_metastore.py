@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 
-from headrace.catalog.hive import HiveCatalog, HiveColumn, HiveTable
+from headrace.catalog.hive import HiveColumn, HiveTable, MetastoreCatalog
 from headrace.catalog.objects import CatalogDatabase
 from headrace.config.configuration import Configuration
 from headrace.errors import CatalogError, ConnectorError
@@ -241,7 +241,7 @@ def _failed(error: Py4JJavaError) -> CatalogError:
     return CatalogError(f"the Hive metastore refuses: {_reason(error)}")
 
 
-def hive_catalog(options: Mapping[str, str], comment: str | None) -> HiveCatalog:
+def hive_catalog(options: Mapping[str, str], comment: str | None) -> MetastoreCatalog:
     """Make a catalog of type `hive`.
 
     Raises:
@@ -259,7 +259,9 @@ def hive_catalog(options: Mapping[str, str], comment: str | None) -> HiveCatalog
         )
         return HiveMetastore(context._jvm, settings)
 
-    return HiveCatalog(connect, _parse_type, options.get("default-database", "default"), options, comment)
+    return MetastoreCatalog(
+        connect, _parse_type, options.get("default-database", "default"), options, comment
+    )
 
 
 def _parse_type(text: str) -> DataType:

@@ -9,7 +9,7 @@ from headrace.config.options import live
 from headrace.config.options.exchange import KIND, ExchangeKind
 from headrace.config.options.execution import RUNTIME_MODE, RuntimeExecutionMode
 from headrace.config.options.scheduler import SCHEDULER, SchedulerType
-from headrace.errors import ConfigurationError
+from headrace.errors import ConfigurationError, UnsupportedFeatureError
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.mixed_job import is_one_stream
 from headrace.spark.cluster import spark_executors
@@ -37,6 +37,10 @@ def runs_live(job: JobGraph, configuration: Configuration) -> bool:
         raise ConfigurationError(
             "headrace.exchange.kind: pipelined is for STREAMING jobs; execution.runtime-mode is BATCH",
             hint=_BLOCKING,
+        )
+    if job.slot_resources:
+        raise UnsupportedFeatureError.not_yet(
+            "slot sharing groups with cores and memory in live jobs", f"leave the amounts out, or {_BLOCKING}"
         )
     return True
 

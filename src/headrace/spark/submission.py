@@ -30,6 +30,8 @@ from headrace.errors import UnsupportedFeatureError
 from headrace.runtime.artifacts import ArtifactKind, bundle, find_artifacts
 from headrace.spark.masters import ClusterManager
 
+#: Whether spark-submit waits for the end of the application, on YARN and on Kubernetes.
+_WAITING = ("spark.yarn.submit.waitAppCompletion", "spark.kubernetes.submission.waitAppCompletion")
 #: The directory of the driver in which Spark unpacks what it needs.
 FOLDER = "application"
 
@@ -44,6 +46,8 @@ class Application:
     arguments: Sequence[str] = ()
     #: "cluster", or "client" for a driver in this process's place.
     deploy_mode: str = "cluster"
+    #: Whether spark-submit returns when the cluster has taken the application.
+    is_detached: bool = False
 
 
 @dataclass(frozen=True)
@@ -99,6 +103,9 @@ def plan_submission(
         content[FILE_NAME] = text.encode()
         archives = [f"{archive}#{FOLDER}", *_interpreter_archives(configuration)]
     settings = _spark_settings(configuration)
+    if application.is_detached:
+        for key in _WAITING:
+            settings.setdefault(key, "false")
     if not is_cluster:
         # Spark would take the first python3 of the path, which may know nothing of headrace.
         settings.setdefault("spark.pyspark.driver.python", sys.executable)

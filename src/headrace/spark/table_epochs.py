@@ -107,6 +107,10 @@ class TableEpochs(SparkRunner):
         }
         self._session = TableSession(context, code.job, self._operators, secret)
         self._packing = Packing(code.job, self._operators, secret)
+        recording = code.settings.recording
+        if recording is not None and recording.keeps_inputs:
+            # Rows that are to be kept must come as rows.
+            self._session.records_inputs, self._session.reads_columns = True, False
 
     def begin(self, plan: EpochPlan) -> TableEpoch:
         """Return an epoch that nothing has run of yet."""
@@ -317,7 +321,7 @@ class TableEpoch:
         packets = [
             self._packets_of(edge, packed[edge.target_input]) for edge in edges if edge.target_input in packed
         ]
-        united = {side: self._input(vertex, side) for side in self._sides(vertex) if side not in packed}
+        united = {side: self._kept_input(vertex, side) for side in self._sides(vertex) if side not in packed}
         specs = {spec.side: spec for spec in operator.inputs if spec.source not in packed}
         for side, count in Counter(spec.source for spec in specs.values()).items():
             if count > 1:
@@ -352,6 +356,13 @@ class TableEpoch:
             and not is_checked(declaration, operator)
             else frame
         )
+
+    def _kept_input(self, vertex: JobVertex, side: int) -> DataFrame:
+        """Return the rows of an input of a stateful node, which are recorded on their way if inputs are kept."""
+        frame = self._input(vertex, side)
+        if not self._settings.records_inputs:
+            return frame
+        return frame.mapInArrow(self._functions.recording(vertex.vertex_id, side), frame.schema)
 
     def _packed(self, edge: JobEdge) -> PackedInput | None:
         """Return how the rows of an edge are packed in this epoch; None if they are not."""
@@ -437,7 +448,11 @@ class TableEpoch:
         function = self._functions.writing(
             vertex.vertex_id, self._times[vertex.vertex_id], has_packets=packed is not None
         )
-        frame = frame.coalesce(vertex.parallelism).mapInArrow(function, "report BINARY")
+        if declaration.shuffle_by:
+            frame = frame.repartition(vertex.parallelism, *map(quote, declaration.shuffle_by))
+        else:
+            frame = frame.coalesce(vertex.parallelism)
+        frame = frame.mapInArrow(function, "report BINARY")
         return [_SinkFrame(frame, reports=True)]
 
     # -- reports -----------------------------------------------------------------------------------------------

@@ -36,6 +36,7 @@ from headrace.runtime.epoch.messages import (
     SubtaskId,
     rows_producer,
 )
+from headrace.runtime.epoch.recording import task_file
 from headrace.runtime.epoch.spent import DECODE, ENCODE, EXCHANGE, SCAN, Stopwatch
 from headrace.runtime.exchange.buffers import (
     TABLE_EDGE,
@@ -50,6 +51,7 @@ from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.table_ends import ScanTask, write_rows
 from headrace.runtime.task.table_task import TableTask, kept_table_tasks
 from headrace.runtime.task.table_time import VertexTime
+from headrace.runtime.task.table_trace import SINK, input_rows_file, recorded_rows
 from headrace.spark.byte_shuffle import StageFunction
 from headrace.spark.failures import carry
 from headrace.spark.python_calls import CallSite, function_context
@@ -200,8 +202,10 @@ class TableFunctions:
         """Return what reads a piece per partition, and makes packets of bytes; see `reading_pieces`."""
         messages = self._messages
 
-        def run(partition: int, _: Iterable[Any]) -> Iterator[Any]:
+        def run(partition: int, nothing: Iterable[Any]) -> Iterator[Any]:
             with _carried():
+                # A worker that has not read all of its input is not used again.
+                assert not list(nothing)
                 number, piece = pieces[partition]
                 reader, watch = PieceReader(time), Stopwatch()
                 yield from watch.over(ENCODE, _routed(packed, reader.read(piece)))
@@ -242,10 +246,29 @@ class TableFunctions:
                 assert context is not None
                 known = _job_code(job_key, code)
                 subtask = SubtaskId(vertex_id, context.partitionId())
-                rows = unpacked(batches) if has_packets else batches
-                report = write_rows(known.job, subtask, pickle.loads(plan), at, rows, _attempt())
+                rows, own = unpacked(batches) if has_packets else batches, pickle.loads(plan)
+                recording = known.settings.recording
+                if recording is not None:
+                    name = task_file(SINK, subtask, own, str(_attempt()))
+                    rows = recorded_rows(recording, own, name, rows)
+                report = write_rows(known.job, subtask, own, at, rows, _attempt())
             packed = pa.array([pickle.dumps(report, protocol=5)], pa.binary())
             yield pa.RecordBatch.from_arrays([packed], names=["report"])
+
+        return run
+
+    def recording(self, vertex_id: str, side: int) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+        """Return the function of a stage that keeps the rows of a stateful node's input on their way."""
+        job_key, code, plan = self._job_key, self._code, replace(self._plan, subtasks={})
+
+        def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+            with _carried():
+                context = TaskContext.get()
+                assert context is not None
+                recording = _job_code(job_key, code).settings.recording
+                assert recording is not None
+                name = input_rows_file(vertex_id, side, plan, context.partitionId(), _attempt())
+                yield from recorded_rows(recording, plan, name, batches)
 
         return run
 

@@ -155,7 +155,7 @@ class TableConnectors:
         )
         made = factory.sink(request)
         request.options.check()
-        return SinkChoice(made, _mode(ability))
+        return SinkChoice(made, _mode(ability), ability.shuffle_by)
 
     def _request(self, name: str, table: CatalogTable) -> TableRequest:
         return TableRequest(name, table, TableOptions(name, table.options), self._is_batch)

@@ -105,6 +105,8 @@ class MiniLiveCluster:
         self._killed: set[LiveSubtask] = set()
         #: How many chains of state files were merged.
         self.compactions = 0
+        #: How long subtasks take to come, s.
+        self.delay_s = 0.0
 
     def deploy(
         self, vertices: frozenset[str], plan: EpochPlan, settings: LiveSettings, attempt: RegionAttempt
@@ -149,6 +151,7 @@ class MiniLiveCluster:
         inputs: list[_Inputs],
     ) -> None:
         try:
+            time.sleep(self.delay_s)
             subtask.connect()
             incoming = inputs[level].read(partition, deployment.is_cancelled) if level else None
             for target, buffer in subtask.run(incoming):

@@ -99,13 +99,16 @@ def _read(source: Source, max_records: int) -> list[InputRecord]:
     return records[:max_records]
 
 
-def with_inputs(job: JobGraph, inputs: Inputs, order_seed: int | None) -> JobGraph:
+def with_inputs(
+    job: JobGraph, inputs: Inputs, order_seed: int | None, duplicate_seed: int | None = None
+) -> JobGraph:
     """Return the job with sources that read these records.
 
     Args:
         job: The job.
         inputs: The records.
         order_seed: Reorders records as far as watermarks allow; None to leave them in their order.
+        duplicate_seed: Has some records come twice; None for each once.
     """
 
     def replaced(vertex: JobVertex) -> JobVertex:
@@ -113,6 +116,8 @@ def with_inputs(job: JobGraph, inputs: Inputs, order_seed: int | None) -> JobGra
         if vertex.vertex_id not in inputs or not isinstance(declaration, SourceDeclaration):
             return vertex
         records = list(inputs[vertex.vertex_id])
+        if duplicate_seed is not None:
+            records = repeated(records, duplicate_seed)
         if order_seed is not None:
             records = reordered(records, declaration.watermark_strategy, order_seed)
         head = replace(vertex.head, declaration=replace(declaration, source=_scripted(records)))
@@ -164,6 +169,12 @@ def can_reorder(job: JobGraph) -> bool:
         isinstance(each, SourceDeclaration) and _bound_of(each.watermark_strategy) > 0
         for each in declarations
     )
+
+
+def repeated(records: Sequence[InputRecord], seed: int) -> list[InputRecord]:
+    """Have about a third of the records come twice, one right behind the other, as if a producer tried again."""
+    chance = random.Random(f"twice/{seed}")
+    return [each for record in records for each in [record] * (2 if chance.random() < 1 / 3 else 1)]
 
 
 def reordered(records: list[InputRecord], strategy: WatermarkStrategy | None, seed: int) -> list[InputRecord]:

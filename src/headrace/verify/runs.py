@@ -128,7 +128,10 @@ class _Run:
 
     def run(self) -> RunOutcome:
         _clear(self._subject.outputs)
-        job = with_inputs(self._subject.job, self._subject.inputs, self._scenario.order_seed)
+        scenario = self._scenario
+        job = with_inputs(
+            self._subject.job, self._subject.inputs, scenario.order_seed, scenario.duplicate_seed
+        )
         if not self._subject.outputs:
             job = with_captured_sinks(job, self._name)
         error: BaseException | None = None

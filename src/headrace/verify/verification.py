@@ -15,12 +15,13 @@ from unittest import mock
 from headrace.checks import CheckFinding, check_job
 from headrace.config.configuration import Configuration
 from headrace.datastream.execution_context import ExecutionContext
-from headrace.errors import JobExecutionError
+from headrace.errors import JobExecutionError, UnsupportedFeatureError
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.mixed_job import is_one_stream
+from headrace.verify.classification import classify
 from headrace.verify.inputs import can_reorder, has_watermarks, read_inputs
 from headrace.verify.runs import RunOutcome, Subject, describe, run_scenario
-from headrace.verify.scenario import Interruption, Scenario, draw, draw_for_tables
+from headrace.verify.scenario import Scenario, draw, draw_for_tables
 from headrace.verify.shrinking import VerifyCase, shrink
 from headrace.verify.tables import refuse_unbounded
 
@@ -47,6 +48,8 @@ class VerifySettings:
     outputs: tuple[str, ...] = ()
     key: str | None = None
     only_last: bool = False
+    #: Whether records may come twice without a difference.
+    duplicates: bool = False
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,10 @@ def verify_job(
         raise JobExecutionError(
             f"the job fails without any fault, so there is nothing to compare with: {describe(plain.error)}"
         ) from plain.error
-    adversary = _Adversary(subject, settings, plain, started, on_run)
+    # Spark takes its time to start, and the first run of a job to be planned.
+    adversary = _Adversary(
+        subject, settings, plain, time.monotonic() if subject.has_tables else started, on_run
+    )
     difference = adversary.look()
     shown = [each for each in findings if each.code in _STATIC]
     if difference is not None:
@@ -126,6 +132,11 @@ def _subject(job: JobGraph, configuration: Configuration, settings: VerifySettin
     has_tables = not is_one_stream(job)
     if has_tables:
         refuse_unbounded(job)
+        if settings.duplicates:
+            raise UnsupportedFeatureError.not_yet(
+                "headrace verify --duplicates for jobs with tables",
+                "put duplicates into the input of the tables",
+            )
     inputs = {} if has_tables else read_inputs(job, settings.records)
     return Subject(job, configuration, inputs, settings.outputs, settings.key, settings.only_last, has_tables)
 
@@ -152,7 +163,7 @@ class _Adversary:
         drawn = self._draws()
         limit = self._deadline - self._settings.budget_s * _SHRINKING / 2
         for seed in range(self._settings.first_seed, self._settings.first_seed + self._settings.runs):
-            if time.monotonic() > limit:
+            if self.runs and time.monotonic() > limit:
                 break
             scenario = drawn(seed)
             if seed and scenario == Scenario(seed=seed):
@@ -183,7 +194,12 @@ class _Adversary:
             self.notes.append("the job sets timers in processing time, which stood still: they never fired")
         most = max(map(len, self._subject.inputs.values()))
         return lambda seed: draw(
-            seed, most, can_rescale=can_rescale, can_reorder=can_reorder(job), can_be_live=can_be_live
+            seed,
+            most,
+            can_rescale=can_rescale,
+            can_reorder=can_reorder(job),
+            can_be_live=can_be_live,
+            can_repeat=self._settings.duplicates,
         )
 
     def _reduced(self, outcome: RunOutcome) -> VerifyDifference:
@@ -288,55 +304,3 @@ def with_job(
 
 class _Done(BaseException):
     """The program has served its purpose."""
-
-
-def classify(scenario: Scenario, outcome: RunOutcome, *, has_own_sinks: bool) -> tuple[str, str]:
-    """Say what a difference looks like, from what is left of the scenario."""
-    if outcome.error is not None and (scenario.faults or scenario.events or scenario.max_records):
-        return (
-            "state cannot be restored, or a function fails when it is run again",
-            "The job runs without faults, and fails when its state is read again. Keep values in state that pickle "
-            "completely: no locks, connections, lambdas or classes with their own __reduce__.",
-        )
-    if scenario == Scenario(seed=scenario.seed):
-        return (
-            "a function is not deterministic",
-            "The same run twice gives different output: a function uses random numbers, uuid4(), id(), hash() of a "
-            "str or the clock. Derive such values from the record, or seed them with it.",
-        )
-    if scenario.clock_shift_s and not scenario.faults and not scenario.events:
-        return (
-            "a function reads the wall clock",
-            "Output follows time.time() or datetime.now(). Use the timestamp of the record, or "
-            "ctx.timer_service().current_processing_time().",
-        )
-    if has_own_sinks and (scenario.faults or scenario.events):
-        return (
-            "a sink is not idempotent",
-            "After a failure the sink gets records or committables again, and publishes them twice. Publish in "
-            "the committer, and skip what a mark of the epoch says was published.",
-        )
-    if any(event.kind is Interruption.RESCALE or event.parallelism for event in scenario.events):
-        return (
-            "state outside of keyed state",
-            "Results change when the parallelism does: a function keeps what belongs to a key in a field or in a "
-            "global variable. Keep it in keyed state.",
-        )
-    if scenario.faults or scenario.events:
-        return (
-            "state outside of headrace's state",
-            "Results change when a worker is lost or the job is restored: a function keeps something in a global "
-            "variable or in a field that cannot be pickled. Keep it in state.",
-        )
-    if scenario.order_seed is not None:
-        return (
-            "results depend on the order of events",
-            "Records that come in another order, within the bounds of the watermark strategy, give other results. "
-            "Sort them by time in a window or with timers.",
-        )
-    return (
-        "results depend on the order of records, or on which subtask gets them",
-        "Only epochs, buffers or parallelism were changed. Records of different subtasks and splits come in any "
-        "order, and global variables and fields belong to one worker. Use keyed state, and do not rely on which of two "
-        "inputs comes first.",
-    )

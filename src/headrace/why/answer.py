@@ -56,7 +56,7 @@ class InputRecord:
     epoch: int
     source: str
     subtask: int
-    #: The how many-th of the subtask in the epoch.
+    #: The how many-th of the subtask in the epoch; 0 if that is not known, as for rows of tables.
     number: int
     record: str
 

@@ -12,6 +12,7 @@ from headrace.replay.run import replay_epoch
 from headrace.why.answer import Answer, explain
 from headrace.why.history import History
 from headrace.why.lineage import SinkRow, Step
+from headrace.why.table_rows import is_table_job, why_table_row
 
 #: What the print sink puts before a line: the subtask, and a name.
 _PRINTED = re.compile(r"^(?:[^\s>]+:)?\d+> ")
@@ -33,6 +34,8 @@ def why(
     Raises:
         StateError: If no recorded epoch has such a row.
     """
+    if is_table_job(recording):
+        return why_table_row(recording, row if row is not None else key or "", epoch)
     history = History(recording)
     numbers = history.numbers if epoch is None else [recording.epoch(epoch).epoch]
     completed = [number for number in numbers if history.files(number).is_completed]

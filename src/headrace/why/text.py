@@ -37,7 +37,12 @@ def _lines(answer: Answer, limit: int | None) -> Iterator[str]:
     count = len(answer.inputs)
     yield "made of 1 input record" if count == 1 else f"made of {count} input records"
     inputs = [
-        (f"epoch {each.epoch}", f"{each.source}:{each.subtask}", f"record {each.number}", each.record)
+        (
+            f"epoch {each.epoch}",
+            f"{each.source}:{each.subtask}" if each.number else each.source,
+            f"record {each.number}" if each.number else "",
+            each.record,
+        )
         for each in answer.inputs
     ]
     yield from _table(inputs, limit)

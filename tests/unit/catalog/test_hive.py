@@ -8,7 +8,7 @@ import pytest
 
 from headrace.catalog.catalog import Catalog
 from headrace.catalog.functions import CatalogFunction
-from headrace.catalog.hive import HiveCatalog, HiveColumn, HiveTable
+from headrace.catalog.hive import HiveColumn, HiveTable, MetastoreCatalog
 from headrace.catalog.hive_types import from_hive_type, to_hive_type
 from headrace.catalog.objects import (
     CatalogDatabase,
@@ -91,8 +91,8 @@ def metastore() -> MetastoreInMemory:
 
 
 @pytest.fixture
-def catalog(metastore: MetastoreInMemory) -> HiveCatalog:
-    return HiveCatalog(lambda configuration: metastore, lambda text: parse_type(Cursor(text)))
+def catalog(metastore: MetastoreInMemory) -> MetastoreCatalog:
+    return MetastoreCatalog(lambda configuration: metastore, lambda text: parse_type(Cursor(text)))
 
 
 ORDERS = (
@@ -102,7 +102,7 @@ ORDERS = (
 )
 
 
-def test_it_is_a_catalog(catalog: HiveCatalog) -> None:
+def test_it_is_a_catalog(catalog: MetastoreCatalog) -> None:
     assert isinstance(catalog, Catalog)
     catalog.put_database("Shop", CatalogDatabase({}, "what is sold"))
     assert catalog.databases() == ["default", "shop"]
@@ -111,7 +111,7 @@ def test_it_is_a_catalog(catalog: HiveCatalog) -> None:
     assert catalog.databases() == ["default"]
 
 
-def test_a_table_of_another_connector_comes_back_as_it_was(catalog: HiveCatalog) -> None:
+def test_a_table_of_another_connector_comes_back_as_it_was(catalog: MetastoreCatalog) -> None:
     table = CatalogTable(
         (
             PhysicalColumn("id", D.BIGINT(nullable=False), comment="a number"),
@@ -131,7 +131,7 @@ def test_a_table_of_another_connector_comes_back_as_it_was(catalog: HiveCatalog)
 
 
 def test_what_is_kept_has_the_names_of_flinks_hive_catalog(
-    catalog: HiveCatalog, metastore: MetastoreInMemory
+    catalog: MetastoreCatalog, metastore: MetastoreInMemory
 ) -> None:
     catalog.put_table("default", "t", CatalogTable(ORDERS[:1], {"connector": "blackhole"}))
     assert metastore.kept["default", "t"].parameters == {
@@ -144,7 +144,7 @@ def test_what_is_kept_has_the_names_of_flinks_hive_catalog(
 
 
 def test_a_table_of_hive_is_read_and_written_as_files(
-    catalog: HiveCatalog, metastore: MetastoreInMemory
+    catalog: MetastoreCatalog, metastore: MetastoreInMemory
 ) -> None:
     table = CatalogTable(
         ORDERS,
@@ -173,7 +173,7 @@ def test_a_table_of_hive_is_read_and_written_as_files(
     assert catalog.table("default", "orders") == found
 
 
-def test_text_files_have_hives_delimiters(catalog: HiveCatalog) -> None:
+def test_text_files_have_hives_delimiters(catalog: MetastoreCatalog) -> None:
     table = CatalogTable(ORDERS, {"connector": "hive", "format": "csv"})
     catalog.put_table("default", "lines", table)
     found = catalog.table("default", "lines")
@@ -183,7 +183,7 @@ def test_text_files_have_hives_delimiters(catalog: HiveCatalog) -> None:
 
 
 def test_files_are_deleted_only_where_the_metastore_has_placed_them(
-    catalog: HiveCatalog, metastore: MetastoreInMemory
+    catalog: MetastoreCatalog, metastore: MetastoreInMemory
 ) -> None:
     catalog.put_table("default", "own", CatalogTable(ORDERS, {"connector": "hive"}))
     catalog.put_table("default", "other", CatalogTable(ORDERS, {"connector": "hive", "path": "/data"}))
@@ -193,7 +193,7 @@ def test_files_are_deleted_only_where_the_metastore_has_placed_them(
     assert metastore.deleted == ["file:/warehouse/default.db/own"]
 
 
-def test_views_and_functions_are_kept(catalog: HiveCatalog) -> None:
+def test_views_and_functions_are_kept(catalog: MetastoreCatalog) -> None:
     view = CatalogView("SELECT id FROM t", "SELECT id FROM `hive`.`default`.`t`", ORDERS[:1], "ids")
     catalog.put_table("default", "ids", view)
     assert catalog.table("default", "ids") == view
@@ -216,12 +216,14 @@ def test_views_and_functions_are_kept(catalog: HiveCatalog) -> None:
         ),
     ],
 )
-def test_what_hive_cannot_keep_is_refused(catalog: HiveCatalog, table: CatalogTable, said: str) -> None:
+def test_what_hive_cannot_keep_is_refused(catalog: MetastoreCatalog, table: CatalogTable, said: str) -> None:
     with pytest.raises(CatalogError, match=said):
         catalog.put_table("default", "t", table)
 
 
-def test_tables_that_cannot_be_read_are_refused(catalog: HiveCatalog, metastore: MetastoreInMemory) -> None:
+def test_tables_that_cannot_be_read_are_refused(
+    catalog: MetastoreCatalog, metastore: MetastoreInMemory
+) -> None:
     column = (HiveColumn("id", "int"),)
     kept = {
         "rc": HiveTable(column, location="/w/rc", format="RCFileInputFormat"),

@@ -193,3 +193,22 @@ def test_flinks_own_configuration_file_is_accepted():
     assert all(
         RULES.find(key) is None or RULES.find(key)[0].kind is not AnswerKind.REFUSED for key in shipped
     )
+
+
+def test_limits_of_cancellation_become_those_of_sparks_task_reaper():
+    reaper = "spark.task.reaper."
+    assert not [key for key in Configuration({}).spark_settings() if key.startswith(reaper)]
+    limited = Configuration({"task.cancellation.timeout": "20 s", "task.cancellation.interval": "5 s"})
+    assert limited.spark_settings() == {
+        f"{reaper}enabled": "true",
+        f"{reaper}pollingInterval": "5000ms",
+        f"{reaper}killTimeout": "20000ms",
+    }
+    endless = Configuration({"task.cancellation.timeout": "0 ms"}).spark_settings()
+    assert endless[f"{reaper}killTimeout"] == "-1", "0 waits for ever, as in Flink"
+    assert (
+        Configuration({"task.cancellation.interval": "1 s"}).spark_settings()[f"{reaper}killTimeout"]
+        == "180000ms"
+    )
+    own = Configuration({"task.cancellation.timeout": "20 s", f"{reaper}killTimeout": "7s"}).spark_settings()
+    assert own[f"{reaper}killTimeout"] == "7s", "a setting of Spark's own is stronger"

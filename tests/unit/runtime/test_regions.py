@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -25,6 +25,12 @@ COUNTED = sorted((n % 7, n // 7 + 1) for n in range(RECORDS))
 opened: Counter[str] = Counter()
 
 
+class Fed(DataGeneratorSource):
+    """Is told by the driver what to read next."""
+
+    plans_anywhere: ClassVar[bool] = False
+
+
 class NamedCount(Count):
     def __init__(self, name: str) -> None:
         self.name = name
@@ -34,16 +40,16 @@ class NamedCount(Count):
         super().open(runtime_context)
 
 
-def region(env: StreamExecutionEnvironment, name: str) -> DataStream:
-    source = DataGeneratorSource(lambda index: index, RECORDS, 1000)
+def region(env: StreamExecutionEnvironment, name: str, source_class: Any) -> DataStream:
+    source = source_class(lambda index: index, RECORDS, 1000)
     stream = env.from_source(source, WatermarkStrategy.no_watermarks(), name).uid(name)
     return stream.key_by(lambda n: n % 7).process(NamedCount(name)).uid(f"count {name}")
 
 
-def two_regions(other: MarkedSink) -> Any:
+def two_regions(other: MarkedSink, source_class: Any = DataGeneratorSource) -> Any:
     def program(env: StreamExecutionEnvironment) -> DataStream:
-        region(env, "right").sink_to(other).uid("other sink")
-        return region(env, "left")
+        region(env, "right", source_class).sink_to(other).uid("other sink")
+        return region(env, "left", source_class)
 
     return program
 
@@ -57,7 +63,12 @@ def count_of(job: MiniJob, name: str) -> str:
     )
 
 
-def run_and_kill(tmp_path: Path, options: dict[str, str], names: tuple[str, ...] = ("left",)) -> MiniJob:
+def run_and_kill(
+    tmp_path: Path,
+    options: dict[str, str],
+    names: tuple[str, ...] = ("left",),
+    source_class: Any = DataGeneratorSource,
+) -> MiniJob:
     """Run both regions, and kill a subtask of some in the middle; sinks must have everything once."""
     opened.clear()
     killed = threading.Event()
@@ -66,11 +77,16 @@ def run_and_kill(tmp_path: Path, options: dict[str, str], names: tuple[str, ...]
     def kill(job: MiniJob) -> None:
         if not killed.is_set() and job.progress.records > 100:
             killed.set()
+            job.live_cluster.delay_s = 0.1  # as processes need to start
             for name in names:
                 job.live_cluster.kill_subtask(SubtaskId(count_of(job, name), 0))
 
     started = start_watched(
-        two_regions(right), kill, parallelism=2, options={**LIVE, **RESTARTS, **options}, sink=left
+        two_regions(right, source_class),
+        kill,
+        parallelism=2,
+        options={**LIVE, **RESTARTS, **options},
+        sink=left,
     )
     started.job.wait()
     assert output_of(left) == COUNTED
@@ -78,9 +94,12 @@ def run_and_kill(tmp_path: Path, options: dict[str, str], names: tuple[str, ...]
     return started.job
 
 
+@pytest.mark.parametrize("source_class", [DataGeneratorSource, Fed], ids=["leased", "fed"])
 @pytest.mark.parametrize("options", [OFTEN, {}], ids=["checkpoints", "barriers"])
-def test_a_region_that_fails_starts_again_alone(options: dict[str, str], tmp_path: Path) -> None:
-    job = run_and_kill(tmp_path, options)
+def test_a_region_that_fails_starts_again_alone(
+    options: dict[str, str], source_class: Any, tmp_path: Path
+) -> None:
+    job = run_and_kill(tmp_path, options, source_class=source_class)
     assert opened == {"left": 4, "right": 2}
     assert job.progress.restarts == 1
     [failure] = job.master.failures.latest()

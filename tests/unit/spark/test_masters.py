@@ -69,6 +69,10 @@ def test_yarn_wants_to_be_found() -> None:
     check_master("yarn", environment={"HADOOP_CONF_DIR": "/etc/hadoop"})
 
 
+def test_a_driver_that_spark_has_started_on_yarn_needs_no_configuration_of_hadoop() -> None:
+    check_master("yarn", environment={"PYSPARK_GATEWAY_PORT": "45001"})
+
+
 def test_nobody_is_called_for_other_masters() -> None:
     network = Network()
     for master in ("local[2]", "k8s://https://host:6443"):

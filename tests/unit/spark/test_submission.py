@@ -151,3 +151,31 @@ def test_a_local_master_has_no_cluster(program: Path) -> None:
 def test_a_missing_artifact_is_said_before_anything_is_submitted(program: Path) -> None:
     with pytest.raises(ConfigurationError, match="does not exist"):
         planned({"headrace.spark.master": "yarn", "python.files": "/nowhere.py"}, str(program))
+
+
+@pytest.mark.parametrize("manager", ["yarn", "kubernetes"])
+def test_a_detached_submission_does_not_wait_for_the_end(program: Path, manager: str) -> None:
+    master = "yarn" if manager == "yarn" else "k8s://https://cluster:6443"
+    application = Application(
+        Configuration({"headrace.spark.master": master}), str(program), is_detached=True
+    )
+    submission = plan_submission(application, ENTRY, ARCHIVE, "spark-submit", PROPERTIES)
+    section = "submit" if manager == "yarn" else "submission"
+    assert f"spark.{manager}.{section}.waitAppCompletion=false" in submission.command
+    assert "waitAppCompletion" not in " ".join(
+        planned({"headrace.spark.master": master}, str(program)).command
+    )
+
+
+def test_kerberos_options_reach_spark(program: Path) -> None:
+    options = {
+        "headrace.spark.master": "yarn",
+        "security.kerberos.login.principal": "jobs@EXAMPLE.ORG",
+        "security.kerberos.login.keytab": "/etc/jobs.keytab",
+        "security.kerberos.krb5-conf.path": "/etc/krb5-test.conf",
+    }
+    submission = planned(options, str(program))
+    said = " ".join(submission.command) + submission.secret_settings
+    assert "spark.kerberos.principal=jobs@EXAMPLE.ORG" in said
+    assert "spark.kerberos.keytab=/etc/jobs.keytab" in said
+    assert "-Djava.security.krb5.conf=/etc/krb5-test.conf" in said

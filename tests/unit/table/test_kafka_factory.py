@@ -305,9 +305,7 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, str | None], 
 def test_a_sink_that_cannot_be_is_refused() -> None:
     with pytest.raises(SqlValidationError, match=r"requires the option 'sink.transactional-id-prefix'"):
         sink("a INT", "1", **{"sink.delivery-guarantee": "exactly-once"})
-    with pytest.raises(
-        SqlValidationError, match="metadata 'offset' cannot be written to Kafka"
-    ):
+    with pytest.raises(SqlValidationError, match="metadata 'offset' cannot be written to Kafka"):
         sink("a INT, `offset` BIGINT METADATA", "1, CAST(2 AS BIGINT)")
     with pytest.raises(SqlValidationError, match="must name one 'topic'"):
         sink("a INT", "1", topic="a;b")

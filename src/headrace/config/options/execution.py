@@ -114,14 +114,18 @@ AUTO_GENERATE_UIDS = (
 TASK_CANCELLATION_INTERVAL = (
     option("task.cancellation.interval", timedelta)
     .default(timedelta(seconds=30))
-    .describe("How long to wait between two tries to cancel a task.")
-    .without_effect("Spark ends the tasks of a cancelled job")
+    .describe(
+        "How often a cancelled task that has not ended is looked at: `spark.task.reaper.pollingInterval`."
+    )
 )
 TASK_CANCELLATION_TIMEOUT = (
     option("task.cancellation.timeout", timedelta)
     .default(timedelta(minutes=3))
-    .describe("How long a task may take to end after it was cancelled. 0 waits for ever.")
-    .without_effect("Spark ends the tasks of a cancelled job")
+    .describe(
+        "How long a task may take to end after it was cancelled; then its executor is ended "
+        "(`spark.task.reaper.killTimeout`; a local Spark only logs it). 0 waits for ever. It counts if this option or "
+        "`task.cancellation.interval` is set: otherwise Spark waits."
+    )
 )
 CLOSURE_CLEANER = (
     option("pipeline.closure-cleaner-level", str)

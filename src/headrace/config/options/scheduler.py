@@ -13,6 +13,7 @@ class SchedulerType(Enum):
 
     Default = 0
     Adaptive = 1
+    AdaptiveBatch = 2
 
 
 TASK_SLOTS = (
@@ -46,7 +47,8 @@ SCHEDULER = (
     .default(SchedulerType.Default)
     .describe(
         "`Default` runs a job with the parallelism it asks for. `Adaptive` runs it with as many subtasks as Spark's "
-        "executors have slots, at most what it asks for, and follows when executors come and go."
+        "executors have slots, at most what it asks for, and follows when executors come and go. `AdaptiveBatch` is "
+        "for queries in BATCH mode: the number of tasks follows from the volume of data, and skewed joins are split."
     )
 )
 MODE = (

@@ -113,6 +113,14 @@ def work_time(job: JobGraph, reports: Sequence[SubtaskReport]) -> float:
     )
 
 
+def busiest_vertex_s(job: JobGraph, reports: Sequence[SubtaskReport]) -> float:
+    """Return for how many seconds the subtasks of the busiest vertex of a live job were, on average, at work."""
+    busy_s: dict[str, float] = dict.fromkeys((vertex.vertex_id for vertex in job.vertices), 0.0)
+    for report in reports:
+        busy_s[report.subtask.vertex_id] += report.busy_ns / 1e9
+    return max((busy_s[vertex.vertex_id] / vertex.parallelism for vertex in job.vertices), default=0.0)
+
+
 def _share_of_work(reports: Sequence[SubtaskReport]) -> dict[str, float]:
     """Return which part of their time the subtasks of a vertex did not wait, for those that waited."""
     waited: Counter[str] = Counter()
@@ -121,14 +129,6 @@ def _share_of_work(reports: Sequence[SubtaskReport]) -> dict[str, float]:
         waited[report.subtask.vertex_id] += report.waited_ns
         busy[report.subtask.vertex_id] += report.busy_ns
     return {vertex_id: max(0.0, 1 - ns / busy[vertex_id]) for vertex_id, ns in waited.items() if ns}
-
-
-def busiest_vertex_s(job: JobGraph, reports: Sequence[SubtaskReport]) -> float:
-    """Return for how many seconds the subtasks of the busiest vertex of a live job were, on average, at work."""
-    busy_s: dict[str, float] = dict.fromkeys((vertex.vertex_id for vertex in job.vertices), 0.0)
-    for report in reports:
-        busy_s[report.subtask.vertex_id] += report.busy_ns / 1e9
-    return max((busy_s[vertex.vertex_id] / vertex.parallelism for vertex in job.vertices), default=0.0)
 
 
 def _spans(reports: Sequence[SubtaskReport]) -> dict[str, float]:

@@ -136,6 +136,8 @@ class LiveRun(JobRun):
         #: The state of sources where the last barrier stands, by vertex id.
         self._source_snapshots: dict[str, bytes] = {}
         self._barrier: _Barrier | None = None
+        #: Sources that were started over, and are not fed before all subtasks run.
+        self._begun: set[str] = set()
         self._is_drained = False
 
     def _make_regions(self) -> tuple[_Region, ...]:
@@ -254,7 +256,8 @@ class LiveRun(JobRun):
                     self._barrier.forget(region.number, self._sources_of([region]))
                 self._deploy_region(region, attempt)
         control.wait_running()
-        feeder.wake()
+        feeder.release(self._begun)
+        self._begun.clear()
 
     def _end_deployment(self, region: _Region) -> None:
         if region.deployment is not None:
@@ -277,6 +280,7 @@ class LiveRun(JobRun):
                 if self._is_drained:
                     self._coordinators[vertex_id].drain()
             feeder.begin(dict.fromkeys(sources, attempt))
+            self._begun |= sources
 
     def check(self) -> None:
         """Raise what the run failed with, if it has.

@@ -122,7 +122,7 @@ class SourceFeeder:
             self.changed.notify_all()
 
     def begin(self, attempts: Mapping[str, int]) -> None:
-        """Start sources over, whose coordinators are new; the caller has `changed`.
+        """Start sources over, whose coordinators are new, and hold them; the caller has `changed`.
 
         Args:
             attempts: The number of the attempt by the source's vertex id.
@@ -132,7 +132,8 @@ class SourceFeeder:
             self._busy.pop(subtask, None)
             self._told.pop(subtask, None)
             self._recalled.discard(subtask)
-        self._held.difference_update(attempts)
+        # What is sent to a subtask that is not there yet is lost.
+        self._held.update(attempts)
 
     def wake(self) -> None:
         """Look again: something has changed."""

@@ -59,7 +59,8 @@ class Packing:
         for vertex in job.vertices:
             inputs, sink = job.inputs_of(vertex.vertex_id), vertex.head.declaration
             if isinstance(sink, TableSinkDeclaration) and len(inputs) == 1:
-                if not sink.not_null:
+                # Packets are not divided by what is in them.
+                if not sink.not_null and not sink.shuffle_by:
                     self._add(
                         inputs[0],
                         (),

@@ -48,7 +48,7 @@ QUERIES = {
         (0, '{"x":"y"}', True),
         (1, '{"x":"y"}', True),
     ],
-    """SELECT id, CURRENT_WATERMARK(ts) IS NULL, CAST(CAST(id AS INTERVAL HOUR) AS STRING)
+    """SELECT id, COALESCE(CURRENT_WATERMARK(ts) < ts, TRUE), CAST(CAST(id AS INTERVAL HOUR) AS STRING)
         FROM clicks WHERE id = 3""": [(3, True, "+0 03:00:00.000")],
 }
 

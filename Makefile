@@ -158,6 +158,7 @@ docs: $(READY) ## write the generated reference pages again
 	$(BIN)/python -m headrace.rest.docs
 	$(BIN)/python -m headrace.cli.docs
 	$(BIN)/python -m headrace.planner.docs
+	$(BIN)/python -m tests.parity.public_names
 	$(BIN)/python -m headrace.cli.error_docs
 
 .PHONY: docs-site
@@ -207,6 +208,10 @@ bench-latency: $(READY_BENCH) ## measure event to output against PyFlink and tra
 bench-live: $(READY_BENCH) ## measure live mode against epochs: throughput with checkpoints, restarts
 	$(BIN)/python -m bench.live_run $(ARGS)
 
+.PHONY: bench-startup
+bench-startup: $(READY_BENCH) $(FLINK_PYTHON) ## measure process start to first record and to the end, against PyFlink
+	$(BIN)/python -m bench.startup_run --flink $(FLINK_PYTHON) $(ARGS)
+
 .PHONY: bench-web
 bench-web: $(READY_BENCH) ## measure what somebody who looks at the web page costs a job
 	$(BIN)/python -m bench.web_polling $(ARGS)
@@ -226,6 +231,10 @@ profile: $(READY_BENCH) ## show where the time of a query of Nexmark goes, in Py
 .PHONY: bench-soak
 bench-soak: $(READY_BENCH) ## run thousands of epochs and watch heap, disk and descriptors
 	$(BIN)/python -m bench.soak $(ARGS)
+
+.PHONY: bench-live-soak
+bench-live-soak: $(READY_BENCH) ## run a live job for an hour and watch memory, threads and descriptors
+	$(BIN)/python -m bench.live_soak $(ARGS)
 
 # --- clean ----------------------------------------------------------------------------------------
 

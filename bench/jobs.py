@@ -148,7 +148,7 @@ class _PacedReader(SourceReader):
         source = self._source
         yield Batch(
             [
-                (f"user_{i % source.keys}", source.start + i / source.rate)
+                (f"user_{i % source.keys}", source.start + (i + 1) / source.rate)  # as the enumerator counts
                 for i in range(piece.start, piece.end)
             ]
         )

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from bench import jobs
+from headrace.common import WatermarkStrategy
 from headrace.connectors.base import Sink, SinkWriter, WriterContext
 from headrace.elements import Batch
 
-_NUMBER = struct.Struct("<dd")
+_NUMBER = struct.Struct("<ddd")
 
 
 @dataclass(frozen=True)
@@ -31,14 +32,14 @@ class ClockSink(Sink):
 class _Clock(SinkWriter):
     def __init__(self, directory: str, name: str) -> None:
         self._path = Path(directory, f"{name}-{os.getpid()}")
-        self._noted: list[tuple[float, float]] = []
+        self._noted: list[tuple[float, float, float]] = []
 
     def write(self, value: Any, timestamp: int | None) -> None:
-        self._noted.append((value[1], time.time()))
+        self._noted.append((*value[1:], time.time()))
 
     def write_batch(self, batch: Batch) -> None:
         now = time.time()
-        self._noted += [(value[1], now) for value in batch.values]
+        self._noted += [(*value[1:], now) for value in batch.values]
 
     def prepare_commit(self) -> Sequence[Any]:
         if self._noted:
@@ -48,13 +49,31 @@ class _Clock(SinkWriter):
         return ()
 
 
-def run(
-    directory: str, rate: int, seconds: int, parallelism: int, options: Mapping[str, str]
-) -> list[tuple[float, float]]:
-    """Run the job; return when each record was due, and how many seconds later it came out."""
+@dataclass(frozen=True)
+class Age:
+    """How long a record took to the sink's writer, in seconds."""
+
+    due: float
+    #: From the time at which it was due.
+    since_due: float
+    #: From a map behind the source, which is where the clock starts in PyFlink.
+    since_stamped: float
+
+
+def stamped(record: Any) -> Any:
+    """Add the time at which a record has left the source."""
+    return (*record, time.time())
+
+
+def run(directory: str, rate: int, seconds: int, parallelism: int, options: Mapping[str, str]) -> list[Age]:
+    """Run the job; return how old each record was when it came out."""
     source = jobs.PacedSource(rate=rate, count=rate * seconds, keys=100, start=time.time() + 4)
-    jobs.run_paced(source, parallelism, ClockSink(directory), options)
-    noted = [
-        pair for path in sorted(Path(directory).iterdir()) for pair in _NUMBER.iter_unpack(path.read_bytes())
+    env = jobs.environment(parallelism, options)
+    stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "paced").map(stamped)
+    stream.key_by(jobs.key_of).process(jobs.PassOn()).sink_to(ClockSink(directory))
+    env.execute("paced")
+    return [
+        Age(due, out - due, out - left)
+        for path in sorted(Path(directory).iterdir())
+        for due, left, out in _NUMBER.iter_unpack(path.read_bytes())
     ]
-    return [(due, out - due) for due, out in noted]

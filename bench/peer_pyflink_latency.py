@@ -1,7 +1,7 @@
 """Event to output on PyFlink. Runs in PyFlink's own environment; `bench.latency_run` starts it and reads its output.
 
-A source of Flink's own that keeps to a rate -> a map that stamps records -> key_by -> a keyed function -> print.
-A line says when its record was stamped; whoever reads the line looks at the clock.
+A source of Flink's own that keeps to a rate -> a map that stamps records -> key_by -> a keyed function -> a map that
+looks at the clock again -> print. A line says when its record was stamped, and when it had passed.
 """
 
 import argparse
@@ -66,7 +66,7 @@ def main():
     stamped = stream.map(lambda number: (f"user_{number % keys}", time.time()), output_type=STAMPED)
     counted = stamped.key_by(lambda record: record[0], key_type=Types.STRING())
     counted.process(PassOn(), output_type=STAMPED).map(
-        lambda record: f"out {record[1]}", output_type=Types.STRING()
+        lambda record: f"out {record[1]} {time.time()}", output_type=Types.STRING()
     ).print()
     env.execute("latency")
 

@@ -49,22 +49,24 @@ class Samples:
         recent = self.durations[-self.every :]
         for name, value in {
             "time per epoch, ms": statistics.median(recent),
-            "driver python memory, MiB": _resident_mib(os.getpid()),
-            "driver java memory, MiB": _resident_mib(self.java_pid),
-            "driver python descriptors": _descriptors(os.getpid()),
-            "driver java descriptors": _descriptors(self.java_pid),
+            "driver python memory, MiB": resident_mib(os.getpid()),
+            "driver java memory, MiB": resident_mib(self.java_pid),
+            "driver python descriptors": descriptors(os.getpid()),
+            "driver java descriptors": descriptors(self.java_pid),
             "files on disk": sum(_files(directory)[0] for directory in self.directories),
             "bytes on disk, MiB": sum(_files(directory)[1] for directory in self.directories) / 2**20,
         }.items():
             self.measures.setdefault(name, []).append(value)
 
 
-def _resident_mib(pid: int) -> float:
+def resident_mib(pid: int) -> float:
+    """Return the memory that a process has."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
-def _descriptors(pid: int) -> int:
+def descriptors(pid: int) -> int:
+    """Return how many files and sockets a process has open."""
     return len(os.listdir(f"/proc/{pid}/fd"))
 
 
@@ -80,21 +82,19 @@ def _files(directory: str) -> tuple[int, int]:
     return count, size
 
 
-def draw(samples: Samples, path: Path) -> None:
-    """Plot every measure over the epochs."""
+def plot(at: list[float], measures: dict[str, list[float]], label: str, path: Path) -> None:
+    """Plot every measure over the epochs, or over time."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(
-        len(samples.measures), 1, figsize=(9, 2 * len(samples.measures)), sharex=True
-    )
-    for axis, (name, values) in zip(axes, samples.measures.items(), strict=True):
-        axis.plot(samples.epochs, values)
+    figure, axes = pyplot.subplots(len(measures), 1, figsize=(9, 2 * len(measures)), sharex=True)
+    for axis, (name, values) in zip(axes, measures.items(), strict=True):
+        axis.plot(at, values)
         axis.set_ylim(0, max(values) * 1.2 or 1)
         axis.set_title(name, fontsize=9, loc="left")
-    axes[-1].set_xlabel("epoch")
+    axes[-1].set_xlabel(label)
     figure.tight_layout()
     figure.savefig(path, dpi=90)
 
@@ -143,7 +143,7 @@ def main() -> None:
     RESULTS.joinpath("soak.json").write_text(
         json.dumps({"epochs": samples.epochs, "measures": samples.measures}, indent=1) + "\n"
     )
-    draw(samples, RESULTS / "soak.png")
+    plot([float(epoch) for epoch in samples.epochs], samples.measures, "epoch", RESULTS / "soak.png")
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ from headrace.common import Encoder
 from headrace.common.job_status import JobStatus
 from headrace.config.configuration import Configuration
 from headrace.connectors.file import BucketAssigner, FileSink, RollingPolicy
+from headrace.datastream import DataStream, StreamExecutionEnvironment
 from headrace.datastream.execution_context import ExecutionContext
 from headrace.errors import DiskFullError, HeadraceError, JobCancelledError, JobSubmissionError
 from headrace.graph.job_graph import JobGraph, build_job_graph
@@ -77,6 +78,8 @@ class Outcome:
     failures: int = 0
     #: How often a barrier has overtaken records, and runs have started with such records.
     overtaken: Counter[str] = field(default_factory=Counter)
+    #: How often regions of a live job were started again while others ran.
+    region_restarts: int = 0
     #: Whether it was canceled before its end: then some output is missing.
     is_canceled: bool = False
     #: What the sinks have, by name.
@@ -337,13 +340,18 @@ class ChaoticJob:
         faults = random_faults(self.rng.randrange(1 << 30), self.task_fault_rate)
         return _Cluster(self, code, hosts, seed=self.seed, faults=faults)
 
+    def _streams(self, env: StreamExecutionEnvironment) -> tuple[DataStream, DataStream]:
+        """Return what goes to each of the sinks."""
+        results = self.program.build(env)
+        return results, results if self.program.apart is None else self.program.apart(env)
+
     def _job(self) -> JobGraph:
         env = make_env(self._parallelism())
-        results = self.program.build(env)
-        results.sink_to(ChaosSink(self._sink_name)).uid("chaos")
+        first, second = self._streams(env)
+        first.sink_to(ChaosSink(self._sink_name)).uid("chaos")
         builder = FileSink.for_row_format(str(self.root / "out"), Encoder.simple_string_encoder())
         plain = builder.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
-        results.map(repr).uid("lines").sink_to(plain.with_rolling_policy(self.policy).build()).uid("files")
+        second.map(repr).uid("lines").sink_to(plain.with_rolling_policy(self.policy).build()).uid("files")
         return build_job_graph(env._build_stream_graph(), job_id=f"{self.number:032x}", name="chaos")
 
     def _tick(self) -> int:

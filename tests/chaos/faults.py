@@ -110,6 +110,9 @@ class Faults:
                 self.done.append((self.kinds[0], what))
                 self.die(what, power=self.kinds[0] == "power")
 
+    def submitted(self, future: LateFuture) -> None:
+        """Another thread got something to do: it is done when somebody waits for it, or asks."""
+
     def after_short_write(self, what: str) -> None:
         """A part was written: the disk is full, or the driver is gone."""
         if self.rng.random() < 0.5:
@@ -229,7 +232,7 @@ def injected(faults: Faults, disk: Disk) -> Iterator[None]:
         (local, "os", faulty_os),
         (local, "open", faulty_open),
         (local, "shutil", _FaultyModule(shutil, faults, disk, ("rmtree", "copyfile"))),
-        (checkpointing, "ThreadPoolExecutor", lambda *_, **__: _Late(faults.rng)),
+        (checkpointing, "ThreadPoolExecutor", lambda *_, **__: _Late(faults)),
         (checkpointing, "wait", _finish_all),
         (storage, "ThreadPoolExecutor", _Inline),
     ]
@@ -259,20 +262,25 @@ class _Inline(Executor):
 class _Late(Executor):
     """Does what it is given some time after: when somebody waits for it, or asks often enough."""
 
-    def __init__(self, rng: random.Random) -> None:
-        self._rng = rng
+    def __init__(self, faults: Faults) -> None:
+        self._faults = faults
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        return _LateFuture(lambda: fn(*args, **kwargs), self._rng)
+        future = LateFuture(lambda: fn(*args, **kwargs), self._faults.rng)
+        self._faults.submitted(future)
+        return future
 
 
-class _LateFuture(Future[Any]):
+class LateFuture(Future[Any]):
+    """Work of another thread that has not been done yet."""
+
     def __init__(self, work: Callable[[], Any], rng: random.Random) -> None:
         super().__init__()
         self._work = work
         self._rng = rng
 
     def finish(self) -> None:
+        """Do it now."""
         if self.running():
             raise Crash("in the middle of what was being written")
         if not super().done() and self.set_running_or_notify_cancel():
@@ -291,6 +299,6 @@ class _LateFuture(Future[Any]):
         return super().exception(timeout)
 
 
-def _finish_all(futures: Sequence[_LateFuture], **_: Any) -> None:
+def _finish_all(futures: Sequence[LateFuture], **_: Any) -> None:
     for future in futures:
         future.finish()

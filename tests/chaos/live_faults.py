@@ -17,6 +17,7 @@ import pytest
 
 from headrace.runtime.epoch.in_flight import InFlight
 from headrace.runtime.job.master import JobMaster
+from headrace.runtime.run.live_run import LiveRun
 from headrace.runtime.task import live_subtask, stream_task
 from headrace.runtime.task.level import JobCode
 from tests.chaos.driver_faults import ChaoticJob, Outcome, chaotic_run
@@ -40,7 +41,10 @@ class LiveChaoticJob(ChaoticJob):
         self._runs_live = True
 
     def run(self) -> Outcome:
-        with simulated(lambda: self.world, lambda: self.now_ms, self._pass):
+        with (
+            simulated(lambda: self.world, lambda: self.now_ms, self._pass),
+            counting_restarts(self.outcome),
+        ):
             outcome = super().run()
         outcome.task_faults.update(self.live_faults.done)
         return outcome
@@ -91,6 +95,20 @@ class UnalignedChaoticJob(LiveChaoticJob):
         if self.world is not None:
             self.world.slowness = 0.9
         return cluster
+
+
+@contextmanager
+def counting_restarts(outcome: Outcome) -> Iterator[None]:
+    """Count how often regions start again alone."""
+    restart = LiveRun.restart
+
+    def counted(run: LiveRun, part: frozenset[str]) -> None:
+        restart(run, part)
+        outcome.region_restarts += 1
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LiveRun, "restart", counted)
+        yield
 
 
 @contextmanager

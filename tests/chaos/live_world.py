@@ -21,19 +21,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headrace.errors import HeadraceError, InvariantViolation, JobExecutionError, TaskLostError
+from headrace.graph.regions import part_of_job
 from headrace.runtime.control.connection import Numbering
 from headrace.runtime.control.messages import Goodbye, Message, decode, encode
 from headrace.runtime.epoch.layout import Layout
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskReport
 from headrace.runtime.job import steps
 from headrace.runtime.run import live_control, live_run, source_feeder
-from headrace.runtime.run.live_control import LiveControl, _Peer
+from headrace.runtime.run.live_control import LiveControl, RegionAttempt, _Peer
 from headrace.runtime.run.source_feeder import SourceFeeder
 from headrace.runtime.run.state_registry import Compaction
-from headrace.runtime.task import live_subtask, live_task
+from headrace.runtime.task import live_subtask, live_task, outbox
 from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.live_settings import LiveSettings
-from headrace.runtime.task.live_subtask import Sent
+from headrace.runtime.task.outbox import Sent
 from headrace.state.compaction import compact
 from headrace.testing.stepped_subtask import SteppedSubtask
 from headrace.util import clock
@@ -116,8 +117,12 @@ class _Line:
 class _Actor:
     """One subtask, and its place in the world."""
 
-    def __init__(self, world: World, subtask_id: SubtaskId, level: int, partition: int) -> None:
+    def __init__(
+        self, world: World, attempt: RegionAttempt, subtask_id: SubtaskId, level: int, partition: int
+    ) -> None:
         self.world = world
+        #: The attempt at its region.
+        self.attempt = attempt
         self.subtask_id = subtask_id
         self.level, self.partition = level, partition
         self.incoming: deque[bytes] = deque()
@@ -166,7 +171,7 @@ class _Actor:
         assert self._turn is not None
         while True:
             if self._blocked is not None:
-                if not self.world.send(self.level + 1, self._blocked):
+                if not self.world.send(self.attempt.region, self.level + 1, self._blocked):
                     return
                 self._blocked = None
             self._blocked = next(self._turn, None)
@@ -177,7 +182,7 @@ class _Actor:
     def _has_read_all(self) -> bool:
         if self.level == 0:
             return True
-        before = self.world.levels[self.level - 1]
+        before = self.world.regions[self.attempt.region][self.level - 1]
         return all(each.has_ended for each in before) and not self.incoming and self.subtask._mailbox.is_empty
 
     def close(self) -> None:
@@ -209,7 +214,8 @@ class World:
         self._tick = tick
         self._is_dead = is_dead
         self.now_ms = tick()
-        self.levels: list[list[_Actor]] = []
+        #: The subtasks of each level of each region.
+        self.regions: dict[int, list[list[_Actor]]] = {}
         self.control: SimulatedControl | None = None
         self.feeder: SimulatedFeeder | None = None
         #: What the driver is told later: when, and by whom.
@@ -220,7 +226,7 @@ class World:
 
     @property
     def actors(self) -> list[_Actor]:
-        return [actor for level in self.levels for actor in level]
+        return [actor for levels in self.regions.values() for level in levels for actor in level]
 
     # -- steps -----------------------------------------------------------------------------------------
 
@@ -261,17 +267,17 @@ class World:
         try:
             self.control._take(actor.subtask_id, self.control._peers[actor.subtask_id], message)
         except Exception as error:  # as the thread of the connection does
-            self.control.fail(error)
+            actor.attempt.fail(error)
 
     def _tell(self, actor: _Actor) -> None:
         message = actor.to_subtask.take()
         if message is not None:
             actor.subtask.put_message(message)
 
-    def send(self, level: int, sent: Sent) -> bool:
+    def send(self, region: int, level: int, sent: Sent) -> bool:
         """Put a buffer before a subtask of the next level; return whether there was room."""
         partition, buffer = sent
-        target = self.levels[level][partition]
+        target = self.regions[region][level][partition]
         if len(target.incoming) >= _ROOM and not target.is_dead:
             return False
         target.incoming.append(buffer)
@@ -318,7 +324,8 @@ class World:
         """A process is gone: what it had is, too, and others may notice first."""
         victim.is_dead = True
         victim.to_driver.cut(self.rng.randrange(3))
-        behind = [] if victim.level + 1 == len(self.levels) else self.levels[victim.level + 1]
+        levels = self.regions[victim.attempt.region]
+        behind = [] if victim.level + 1 == len(levels) else levels[victim.level + 1]
         witnesses = [actor for actor in behind if actor.is_alive]
         if witnesses and self.rng.random() < 0.3:
             error = OSError("injected: connection closed before termination")
@@ -329,14 +336,10 @@ class World:
         """A subtask has failed; the driver hears of it sooner or later."""
         actor.is_dead = True
         carried = error if isinstance(error, HeadraceError) else JobExecutionError(f"{error}")
-        control = self.control
-        if control is not None:
-            self.later(lambda: control.fail(carried))
+        self.later(lambda: actor.attempt.fail(carried))
 
     def _report_lost(self, actor: _Actor) -> None:
-        control = self.control
-        if control is not None:
-            self.later(lambda: control.fail(TaskLostError(f"{actor.subtask_id} was lost")))
+        self.later(lambda: actor.attempt.fail(TaskLostError(f"{actor.subtask_id} was lost")))
 
     def later(self, call: Callable[[], None]) -> None:
         self._later.append((self.now_ms + self.rng.randrange(1, 200), call))
@@ -344,7 +347,11 @@ class World:
     def end(self) -> None:
         """Nothing happens any more."""
         self.is_over = True
-        for actor in self.actors:
+        self.end_region(*self.regions)
+
+    def end_region(self, *regions: int) -> None:
+        """Nothing happens any more in some regions."""
+        for actor in [each for each in self.actors if each.attempt.region in regions]:
             actor.is_dead = True
             with suppress(Exception):
                 actor.close()
@@ -372,18 +379,30 @@ class _Sending:
     def send(self, message: Message) -> None:
         self._line.put(message)
 
+    def close(self) -> None:
+        self._line.is_cut = True
+
 
 class SimulatedControl(LiveControl):
     """The driver's end of the control channel; it waits by having the world go on."""
 
     world: World | None = None
+    on_trigger: Callable[[int], None] | None = None
 
-    def attach(self, world: World) -> None:
+    def trigger(self, epoch: int, subtasks: Any, **named: Any) -> None:
+        assert self.on_trigger is not None
+        self.on_trigger(epoch)
+        super().trigger(epoch, subtasks, **named)
+
+    def attach(self, world: World, attempt: RegionAttempt) -> None:
+        """Have the subtasks of an attempt introduce themselves."""
         self.world = world
         world.control = self
         for actor in world.actors:
-            sending: Any = _Sending(actor.to_subtask)
-            self._peers[actor.subtask_id] = _Peer(sending, "host", 1, world.now_ms / 1000)
+            if actor.attempt == attempt:
+                sending: Any = _Sending(actor.to_subtask)
+                peer = _Peer(sending, "host", 1, world.now_ms / 1000, attempt.number)
+                self._peers[actor.subtask_id] = peer
 
     def _wait(self, is_done: Callable[[], bool], until: float | None = None) -> bool:
         assert self.world is not None
@@ -413,11 +432,34 @@ class SimulatedFeeder(SourceFeeder):
             self.world.feeder = None
 
     def feed(self) -> None:
-        if not self._is_closed and not self._is_held:
+        if not self._is_closed:
             try:
                 self._feed()
             except Exception as error:
                 self._fail(error)
+
+
+@dataclass(frozen=True)
+class SimulatedDeployment:
+    """The subtasks of one attempt at a region."""
+
+    world: World
+    attempt: RegionAttempt
+
+    def finish(self, timeout_s: float) -> bool:
+        world, control = self.world, self.world.control
+        if not world.is_over:
+            world.run_until(
+                lambda: not self._is_alive() or (control is not None and control.error is not None), 20_000
+            )
+        return not self._is_alive()
+
+    def _is_alive(self) -> bool:
+        return any(actor.is_alive for actor in self.world.actors if actor.attempt == self.attempt)
+
+    def cancel(self) -> None:
+        if any(actor.attempt == self.attempt for actor in self.world.actors):
+            self.world.end_region(self.attempt.region)
 
 
 class SimulatedCluster:
@@ -434,39 +476,28 @@ class SimulatedCluster:
         #: Faults of tasks are the world's.
         self.injected: list[Any] = []
 
-    def deploy(self, plan: EpochPlan, settings: LiveSettings, control: LiveControl) -> None:
+    def deploy(
+        self, vertices: frozenset[str], plan: EpochPlan, settings: LiveSettings, attempt: RegionAttempt
+    ) -> SimulatedDeployment:
+        control = attempt.control
         assert isinstance(control, SimulatedControl)
-        world, layout = self._world, Layout(self._code.job)
+        world, job = self._world, part_of_job(self._code.job, vertices)
+        layout = Layout(job)
         shipped: EpochPlan = pickle.loads(pickle.dumps(plan, protocol=5))
+        levels = world.regions[attempt.region] = []
         for level, subtasks in enumerate(layout.levels):
-            world.levels.append([])
+            levels.append([])
             for partition, subtask_id in enumerate(subtasks):
-                actor = _Actor(world, subtask_id, level, partition)
-                code = copy.deepcopy(self._code)
+                actor = _Actor(world, attempt, subtask_id, level, partition)
+                code = replace(copy.deepcopy(self._code), job=copy.deepcopy(job))
                 actor.subtask = SteppedSubtask(
                     code, layout, level, partition, shipped, settings, tell=actor.to_driver.put
                 )
-                world.levels[-1].append(actor)
-        control.attach(world)
-        trigger = control.trigger
-
-        def noted(epoch: int, subtasks: Any, **named: Any) -> None:
-            self._on_trigger(epoch)
-            trigger(epoch, subtasks, **named)
-
-        control.trigger = noted  # type: ignore[method-assign]
-
-    def finish(self, timeout_s: float) -> bool:
-        world, control = self._world, self._world.control
-        if not world.is_over:
-            world.run_until(
-                lambda: (
-                    not any(actor.is_alive for actor in world.actors)
-                    or (control is not None and control.error is not None)
-                ),
-                20_000,
-            )
-        return not any(actor.is_alive for actor in world.actors)
+                levels[-1].append(actor)
+        control.attach(world, attempt)
+        if control.on_trigger is None:
+            control.on_trigger = self._on_trigger
+        return SimulatedDeployment(world, attempt)
 
     def cancel(self) -> None:
         if self._world.control is not None:
@@ -538,7 +569,10 @@ def simulated(
         (live_control, "ControlServer", _NoServer),
         (steps, "threading", Shim(threading, Event=Waking)),
         (clock, "now_ms", now_ms),
-        *((module, "time", timed) for module in (live_subtask, live_task, live_control, source_feeder)),
+        *(
+            (module, "time", timed)
+            for module in (live_subtask, live_task, live_control, outbox, source_feeder)
+        ),
     ]
     before = [(module, name, getattr(module, name)) for module, name, _ in replaced]
     for module, name, value in replaced:

@@ -129,8 +129,9 @@ def numbers(env: StreamExecutionEnvironment, count: int = NUMBERS, name: str = "
     )
 
 
-def counting(env: StreamExecutionEnvironment) -> DataStream:
-    return numbers(env).key_by(lambda n: n % 7).process(Count()).uid("count")
+def counting(env: StreamExecutionEnvironment, suffix: str = "") -> DataStream:
+    source = numbers(env, name=f"numbers{suffix}")
+    return source.key_by(lambda n: n % 7).process(Count()).uid(f"count{suffix}")
 
 
 def windows(env: StreamExecutionEnvironment, assigner: Any) -> DataStream:
@@ -144,6 +145,11 @@ def routed(env: StreamExecutionEnvironment) -> DataStream:
     spread = numbers(env).rebalance().map(lambda n: n).uid("spread")
     dealt = spread.partition_custom(lambda key, width: key % width, lambda n: n // 2)
     return dealt.map(lambda n: n).uid("dealt").key_by(lambda n: n % 7).process(Count()).uid("count")
+
+
+def counting_apart(env: StreamExecutionEnvironment) -> DataStream:
+    """Counts in a region of its own."""
+    return counting(env, " apart")
 
 
 def tumbling(env: StreamExecutionEnvironment) -> DataStream:
@@ -170,6 +176,8 @@ class Program:
     #: The parallelism with which another driver may start the program: the same operators are chained with each.
     widths: tuple[int, ...] = (1, 2, 3)
     expected: Callable[[], list[Any]] = list
+    #: What the second sink gets, if that is a stream of its own: the same, in a region of its own.
+    apart: Callable[[StreamExecutionEnvironment], DataStream] | None = None
 
 
 def _window_sums(size: int, slide: int) -> list[int]:
@@ -200,4 +208,8 @@ PROGRAMS = {
     ),
 }
 #: With one more, for barriers that overtake: seeds of other tests draw from those above.
-ALL_PROGRAMS = {**PROGRAMS, "routed": Program(routed, expected=_counts)}
+ALL_PROGRAMS = {
+    **PROGRAMS,
+    "routed": Program(routed, expected=_counts),
+    "two regions": Program(counting, expected=_counts, apart=counting_apart),
+}

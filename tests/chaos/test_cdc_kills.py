@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
+from tests.chaos.killed_driver import KilledDriver
 from tests.postgres import PostgresServer
 
 pytestmark = [
@@ -26,8 +21,6 @@ pytestmark = [
 ]
 
 PROGRAM = Path(__file__).with_name("cdc_program.py")
-ROOT = Path(__file__).parents[2]
-PATIENCE_S = 120.0
 
 
 class Shop:
@@ -35,11 +28,17 @@ class Shop:
 
     def __init__(self, server: PostgresServer, folder: Path) -> None:
         self._server = server
-        self._folder = folder
         self._name = f"cdc_{uuid4().hex[:8]}"
         self._random = random.Random(7)
-        self._process: subprocess.Popen[bytes] | None = None
-        self._starts = 0
+        environment = {
+            "CDC_HOST": server.host,
+            "CDC_PORT": str(server.port),
+            "CDC_USER": server.user,
+            "CDC_PASSWORD": server.password,
+        }
+        self._driver = KilledDriver(
+            PROGRAM, [self._name], folder, environment, {"headrace.epoch.max-records": 7}
+        )
         for table, columns in {
             "customers": "id INT PRIMARY KEY, name TEXT",
             "orders": "id INT PRIMARY KEY, customer INT, amount NUMERIC(10, 2)",
@@ -76,62 +75,10 @@ class Shop:
         return self._server.execute(f"SELECT * FROM {self._name}_totals ORDER BY customer")
 
     def start(self) -> None:
-        options = {
-            "high-availability.type": "filesystem",
-            "high-availability.storageDir": self._folder / "ha",
-            "high-availability.cluster-id": "cdc",
-            "headrace.high-availability.lease-duration": "3000 ms",
-            "execution.checkpointing.dir": self._folder / "checkpoints",
-            "execution.checkpointing.interval": "1 ms",
-            "headrace.epoch.max-records": 7,
-            "parallelism.default": 1,
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
-        }
-        words = [word for key, value in options.items() for word in ("-D", f"{key}={value}")]
-        server = self._server
-        environment = {
-            **os.environ,
-            "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
-            "TMPDIR": str(self._folder),
-            "CDC_HOST": server.host,
-            "CDC_PORT": str(server.port),
-            "CDC_USER": server.user,
-            "CDC_PASSWORD": server.password,
-        }
-        self._starts += 1
-        with open(self._folder / f"driver-{self._starts}.log", "wb") as log:
-            self._process = subprocess.Popen(
-                [
-                    *(
-                        sys.executable,
-                        "-m",
-                        "headrace.cli.main",
-                        "run",
-                        "--no-progress",
-                        "--master",
-                        "local[2]",
-                    ),
-                    *(*words, str(PROGRAM), self._name),
-                ],
-                cwd=self._folder,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,  # its own group: killed with its Java, and nothing else is
-            )
+        self._driver.start()
 
     def kill(self) -> None:
-        """Kill the driver and its Java."""
-        if self._process is not None:
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait(30)
-            self._process = None
-
-    def log(self) -> str:
-        return (self._folder / f"driver-{self._starts}.log").read_text()[-6000:]
+        self._driver.kill()
 
     def wait_until_changed(self, before: list[tuple[Any, ...]]) -> None:
         """Wait until the job has written something new."""
@@ -141,13 +88,8 @@ class Shop:
         """Wait until the totals are those of the tables, row by row."""
         self._wait(lambda: self.found() == self.expected())
 
-    def _wait(self, condition: Any) -> None:
-        deadline = time.monotonic() + PATIENCE_S
-        while not condition():
-            assert self._process is not None
-            assert self._process.poll() is None, self.log()
-            assert time.monotonic() < deadline, f"{self.found()}\n{self.expected()}\n{self.log()}"
-            time.sleep(0.1)
+    def _wait(self, condition: Callable[[], bool]) -> None:
+        self._driver.wait_until(condition, lambda: f"{self.found()}\n{self.expected()}")
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from ast import literal_eval
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
@@ -33,8 +33,15 @@ PATIENCE_S = 120.0
 class Drivers:
     """Drivers of one job, one after the other or beside each other."""
 
-    def __init__(self, directory: Path, postgres: PostgresServer | None, master: str = "local[2]") -> None:
+    def __init__(
+        self,
+        directory: Path,
+        postgres: PostgresServer | None,
+        master: str = "local[2]",
+        options: Mapping[str, str] | None = None,
+    ) -> None:
         self.directory = directory
+        self._options = options or {}
         self._postgres = postgres
         self._master = master
         self._table = f"chaos_{uuid4().hex[:12]}"
@@ -55,6 +62,7 @@ class Drivers:
             "headrace.state.compaction.max-changes": 4,
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
+            **self._options,
         }
         words = [word for key, value in options.items() for word in ("-D", f"{key}={value}")]
         environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
@@ -188,9 +196,11 @@ def wait_until(condition: Callable[[], bool], describe: Callable[[], str]) -> No
 def drivers(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[..., Drivers]]:
     made: list[Drivers] = []
 
-    def make(master: str = "local[2]", *, with_database: bool = True) -> Drivers:
+    def make(
+        master: str = "local[2]", *, with_database: bool = True, options: Mapping[str, str] | None = None
+    ) -> Drivers:
         server = request.getfixturevalue("postgres") if with_database else None
-        made.append(Drivers(tmp_path, server, master))
+        made.append(Drivers(tmp_path, server, master, options))
         return made[-1]
 
     yield make
@@ -198,10 +208,23 @@ def drivers(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable
         each.end()
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 12))])
-def test_a_job_outlives_its_drivers(drivers: Callable[..., Drivers], tmp_path: Path, seed: int) -> None:
+EPOCHS = {"headrace.exchange.kind": "blocking"}
+LIVE = {"headrace.exchange.kind": "pipelined", "execution.checkpointing.interval": "50 ms"}
+
+
+@pytest.mark.parametrize(
+    ("seed", "options"),
+    [
+        (1, EPOCHS),
+        *(pytest.param(seed, EPOCHS, marks=pytest.mark.slow) for seed in range(2, 12)),
+        *(pytest.param(seed, LIVE, marks=pytest.mark.slow, id=f"{seed}-live") for seed in range(1, 7)),
+    ],
+)
+def test_a_job_outlives_its_drivers(
+    drivers: Callable[..., Drivers], tmp_path: Path, seed: int, options: Mapping[str, str]
+) -> None:
     chance = random.Random(seed)
-    job = drivers()
+    job = drivers(options=options)
     inside = ["kill-before-commit", "kill-between-sinks", "kill-after-commit"]
     kills = chance.sample([*inside, "any", "any", "end"], 2) if seed > 1 else ["any", "kill-before-commit"]
     for kill in kills:

@@ -30,6 +30,8 @@ SEEDS = range(14)
 FOUND = [("list state", 5)]
 #: Programs and seeds whose runs start with records that a barrier has overtaken.
 UNALIGNED = {"counting": (7, 13, 22), "tumbling": (24, 26)}
+#: Seeds of a job of two regions.
+REGIONS = range(4)
 LONG_RUN = int(os.environ.get("CHAOS_FAULTS", "400"))
 SHARDS = 2
 
@@ -81,6 +83,15 @@ def test_sinks_have_what_they_should_when_barriers_overtake_records(name: str) -
     overtaken = sum((outcome.overtaken for outcome in outcomes), Counter[str]())
     # That it was worth its while: runs start with what was overtaken, as it was and with another parallelism.
     assert min(overtaken[kind] for kind in ("written", "restored", "rerouted")) >= 1
+
+
+@pytest.mark.parametrize("run", [live_run, unaligned_run])
+def test_sinks_have_what_they_should_when_regions_start_again_alone(
+    run: Callable[[str, int], Outcome],
+) -> None:
+    outcomes = run_seeds("two regions", REGIONS, run)
+    # That it was worth its while.
+    assert sum(outcome.region_restarts for outcome in outcomes) >= 8
 
 
 @pytest.mark.slow

@@ -27,13 +27,13 @@ from headrace.connectors.file import BucketAssigner, FileSink, RollingPolicy
 from headrace.connectors.write_ahead import Publisher, StagedRecords, WriteAheadSink
 from headrace.errors import CheckpointError
 from headrace.runtime.checkpoint.next_start import JobEnding
+from headrace.runtime.checkpoint.savepoints import write_savepoint
 from headrace.runtime.checkpoint.settings import CheckpointSettings
 from headrace.runtime.checkpoint.storage import (
     CheckpointDirectory,
     check_files,
     load_checkpoint,
     secure,
-    write_savepoint,
 )
 from headrace.runtime.epoch.log import EpochNumbers
 from headrace.runtime.high_availability.job_results import FileJobResults, JobResult

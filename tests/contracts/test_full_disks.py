@@ -22,7 +22,8 @@ from headrace.datastream.formats.parquet import ParquetBulkWriters
 from headrace.elements import Batch
 from headrace.errors import CheckpointError, DiskFullError, HeadraceError, StateError
 from headrace.runtime.artifacts import Artifact, ArtifactKind, ShippedArtifact, stage
-from headrace.runtime.checkpoint.storage import CheckpointDirectory, write_savepoint
+from headrace.runtime.checkpoint.savepoints import write_savepoint
+from headrace.runtime.checkpoint.storage import CheckpointDirectory
 from headrace.runtime.epoch.log import EpochLog
 from headrace.runtime.epoch.messages import EpochPlan
 from headrace.runtime.high_availability.lease import HighAvailabilitySettings, LeaderLease

@@ -42,6 +42,7 @@ from headrace.operators.table.steps import (
     Select,
     Step,
     Where,
+    at_watermark,
 )
 from headrace.operators.table.timed_declarations import TableIntervalJoinDeclaration
 from headrace.runtime.task.packing import Packing
@@ -219,7 +220,12 @@ class LocalEngine:
         for edge in self._job.inputs_of(vertex.vertex_id):
             if edge.target_input == side:
                 declaration: Any = self._job.vertex(edge.source_vertex).head.declaration
-                united += apply_fragment(out[edge.source_vertex], declaration.output, fragment_of(edge))
+                fragment = fragment_of(edge)
+                time = self._times[edge.source_vertex]
+                known = time.after if self._job.vertex(edge.source_vertex).is_source else time.before
+                steps = at_watermark(fragment.steps, None if known == MIN_WATERMARK else known)
+                fragment = replace(fragment, steps=steps)
+                united += apply_fragment(out[edge.source_vertex], declaration.output, fragment)
         return united
 
 

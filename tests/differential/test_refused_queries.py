@@ -40,7 +40,7 @@ _AS_IN_FLINK = {
     top_n("t", function="DENSE_RANK()"): "DENSE_RANK() in streaming mode",
     top_n("t", "n > 2"): "needs a condition that says which rows to keep",
     top_n("t", "n < v"): "needs a condition that says which rows to keep",
-    f"SELECT id, SUM(v) {_OVER.format('v ROWS BETWEEN 2 PRECEDING AND CURRENT ROW')}": "'v', BIGINT, is none",
+    f"SELECT id, SUM(v) {_OVER.format('v ROWS BETWEEN 2 PRECEDING AND CURRENT ROW')}": "'v', BIGINT, is not one",
     f"SELECT id, SUM(v) {_OVER.format('ts DESC')}": "not by DESC",
     f"SELECT id, SUM(v) {_OVER.format('ts, id')}": "ordered by one column in streaming mode, and here by 2",
     "SELECT id, SUM(v) OVER (PARTITION BY k) FROM e": "ordered by one column in streaming mode, and here by none",

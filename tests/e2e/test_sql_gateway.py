@@ -2,77 +2,36 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.e2e.flink_client import (
+    GATEWAY_JARS,
+    SCREENS,
+    MissingJarsError,
+    client_command,
+    fetch_jars,
+    screens_of_keys,
+    screens_of_statements,
+    statements,
+)
 from tests.e2e.test_control_plane import flink_jars
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow(seconds=240)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow(seconds=300), pytest.mark.timeout(600)]
 
-VERSION = "2.3.0"
-SCRIPT = """
-SET 'sql-client.execution.result-mode' = 'tableau';
-SHOW CATALOGS;
-CREATE TABLE orders (id INT, amount DECIMAL(10, 2)) WITH (
-  'connector' = 'datagen', 'number-of-rows' = '3',
-  'fields.id.kind' = 'sequence', 'fields.id.start' = '1', 'fields.id.end' = '3');
-DESCRIBE orders;
-SELECT id, CAST(NULL AS STRING) AS nothing, TRUE AS yes FROM orders;
-CREATE TABLE sink (id INT) WITH ('connector' = 'blackhole');
-BEGIN STATEMENT SET;
-INSERT INTO sink SELECT id FROM orders;
-END;
-SET 'execution.runtime-mode' = 'batch';
-SELECT name, COUNT(*) AS n FROM (VALUES ('a'), ('b'), ('a')) AS t(name) GROUP BY name ORDER BY name;
-SELECT * FROM missing;
-"""
-SCREEN = """\
-[INFO] Execute statement succeeded.
-+-----------------+
-|    catalog name |
-+-----------------+
-| default_catalog |
-+-----------------+
-1 row in set
-[INFO] Execute statement succeeded.
-+--------+----------------+------+-----+--------+-----------+
-|   name |           type | null | key | extras | watermark |
-+--------+----------------+------+-----+--------+-----------+
-|     id |            INT | TRUE |     |        |           |
-| amount | DECIMAL(10, 2) | TRUE |     |        |           |
-+--------+----------------+------+-----+--------+-----------+
-2 rows in set
-+----+-------------+--------------------------------+--------+
-| op |          id |                        nothing |    yes |
-+----+-------------+--------------------------------+--------+
-| +I |           1 |                         <NULL> |   TRUE |
-| +I |           2 |                         <NULL> |   TRUE |
-| +I |           3 |                         <NULL> |   TRUE |
-+----+-------------+--------------------------------+--------+
-Received a total of 3 rows
-[INFO] Execute statement succeeded.
-[INFO] Execute statement succeeded.
-[INFO] Execute statement succeeded.
-[INFO] Submitting SQL update statement to the cluster...
-[INFO] SQL update statement has been successfully submitted to the cluster:
-Job ID:
-[INFO] Execute statement succeeded.
-+------+---+
-| name | n |
-+------+---+
-|    a | 2 |
-|    b | 1 |
-+------+---+
-2 rows in set
-[ERROR] Could not execute SQL statement. Reason:
-org.apache.flink.table.api.ValidationException: table 'default_catalog.default_database.missing' does not exist
-"""
+ROOT = Path(__file__).parents[2]
+ERROR = "[ERROR] Could not execute SQL statement. Reason:"
+#: What is shown otherwise than by Flink, and why.
+DIFFERENCES = tomllib.loads((Path(__file__).parent / "screen_differences.toml").read_text("utf-8"))
+
 JDBC = """
 import java.sql.*;
 
@@ -95,21 +54,13 @@ public class Query {
 
 @pytest.fixture(scope="module")
 def jars(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Fetch what Flink's Python package lacks."""
-    if flink_jars() is None or shutil.which("mvn") is None:
-        pytest.skip("needs Flink 2.3 (make bench-peers, or FLINK_HOME) and Maven")
+    """The jars of Flink's clients."""
     folder = tmp_path_factory.mktemp("jars")
-    for name in ("flink-sql-gateway", "flink-sql-gateway-api", "flink-sql-jdbc-driver-bundle"):
-        goal = [
-            "dependency:copy",
-            f"-Dartifact=org.apache.flink:{name}:{VERSION}",
-            f"-DoutputDirectory={folder}",
-        ]
-        fetched = subprocess.run(
-            ["mvn", "-q", *goal], capture_output=True, text=True, timeout=300, check=False
-        )
-        if fetched.returncode != 0:
-            pytest.skip(f"Maven has no {name}")
+    try:
+        fetch_jars(folder, (*GATEWAY_JARS, "flink-sql-jdbc-driver-bundle"))
+        fetch_jars(folder, ["slf4j-api"], "org.slf4j", "2.0.17")
+    except MissingJarsError as error:
+        pytest.skip(str(error))
     return folder
 
 
@@ -141,41 +92,34 @@ def endpoint() -> Iterator[str]:
         gateway.communicate(timeout=60)
 
 
-def screen(text: str) -> str:
-    """What a person sees of it, without colours, prompts, echoed statements, ids and times."""
-    text = re.sub(r"\x1b\[[0-9;]*m", "", text)
-    text = re.sub(r"Flink SQL> .*?(?=\[INFO\]|\[ERROR\]|\+-)", "", text, flags=re.DOTALL)
-    lines = [re.sub(r" \([0-9.]+ seconds\)$|(?<=^Job ID:) \w+$", "", line) for line in text.splitlines()]
-    wanted = re.compile(r"[|+]|\[(INFO|ERROR)\]|\d+ rows? in set|Received|Job ID|org\.")
-    return "".join(f"{line}\n" for line in lines if wanted.match(line))
-
-
 def test_flinks_sql_client_shows_what_it_shows_of_flink(jars: Path, endpoint: str, tmp_path: Path) -> None:
-    home = flink_jars()
-    assert home is not None
-    script = tmp_path / "script.sql"
-    script.write_text(SCRIPT)
-    (tmp_path / "config.yaml").write_text("parallelism:\n  default: 1\n")
-    path = [
-        *home.glob("*.jar"),
-        *home.parent.glob("opt/flink-sql-client-*.jar"),
-        *jars.glob("flink-sql-gateway*"),
-    ]
-    client = ["java", "-cp", ":".join(map(str, path)), "org.apache.flink.table.client.SqlClient", "gateway"]
-    arguments = ["--endpoint", endpoint, "-f", str(script), "-hist", str(tmp_path / "history")]
-    done = subprocess.run(
-        [*client, *arguments],
-        env={"FLINK_CONF_DIR": str(tmp_path), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
-    shown = screen(done.stdout)
-    # The client opens its screen with a line of its own.
-    assert shown.removeprefix("[INFO] Executing SQL from file.\n") == SCREEN, (
-        done.stdout[-3000:] + done.stderr[-2000:]
-    )
+    recorded = json.loads(SCREENS.read_text("utf-8"))["statements"]
+    asked = [each["statement"] for each in recorded]
+    assert asked == statements(), "record the screens again: python -m tests.e2e.record_screens"
+    shown = screens_of_statements(client_command(jars, endpoint, tmp_path), asked, 400)
+    different = {
+        statement: screen
+        for statement, screen, flink in zip(asked, shown, recorded, strict=True)
+        if screen.splitlines() != flink["screen"]
+    }
+    listed = {each["text"]: each["reason"] for each in DIFFERENCES["statement"]}
+    unlisted = {statement: screen for statement, screen in different.items() if statement not in listed}
+    assert unlisted == {}
+    assert set(listed) == set(different), "these are the same by now"
+    assert {reason for reason in listed.values() if reason not in DIFFERENCES["reasons"]} == set()
+    for each in recorded:
+        is_error = any(line.endswith(ERROR) for line in each["screen"])
+        expected = is_error if each["statement"] not in listed else listed[each["statement"]] == "error"
+        assert is_error == expected, f"Flink does not refuse {each['statement']}"
+    for statement, screen in different.items():
+        assert (ERROR in screen) == (listed[statement] == "error"), screen
+
+
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")
+def test_flinks_sql_client_reacts_to_keys_as_with_flink(jars: Path, endpoint: str, tmp_path: Path) -> None:
+    recorded = json.loads(SCREENS.read_text("utf-8"))["keys"]
+    shown = screens_of_keys(client_command(jars, endpoint, tmp_path), tmp_path)
+    assert {name: screen.splitlines() for name, screen in shown.items()} == recorded
 
 
 def test_flinks_jdbc_driver_reads_rows(jars: Path, endpoint: str, tmp_path: Path) -> None:
@@ -196,3 +140,20 @@ def test_flinks_jdbc_driver_reads_rows(jars: Path, endpoint: str, tmp_path: Path
         check=False,
     )
     assert "a 2 1.50 2024-02-29 true" in done.stdout, done.stdout + done.stderr[-3000:]
+
+
+def test_the_python_program_of_the_docs_reads_rows_with_flinks_driver(
+    jars: Path, endpoint: str, tmp_path: Path
+) -> None:
+    pytest.importorskip("jaydebeapi", reason="jaydebeapi is not installed (extra: dev)")
+    page = (ROOT / "docs/sql/gateway.md").read_text("utf-8")
+    program = re.search(r"```python fragment\n(import jaydebeapi\n.*?)```", page, re.DOTALL)
+    assert program is not None
+    text = program[1].replace("localhost:8083", endpoint)
+    text = re.sub(r'"((?:flink|slf4j)[\w.-]+\.jar)"', lambda jar: repr(str(jars / jar[1])), text)
+    path = tmp_path / "program.py"
+    path.write_text(text)
+    done = subprocess.run(
+        [sys.executable, str(path)], capture_output=True, text=True, timeout=200, check=False
+    )
+    assert sorted(done.stdout.splitlines()) == ["ann 2", "bob 1"], done.stdout + done.stderr[-3000:]

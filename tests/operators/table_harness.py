@@ -280,9 +280,8 @@ def _in_sessions(
     spec: InputSpec, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]
 ) -> list[tuple[Any, ...]]:
     """Give rows the bounds of their sessions, as Spark's session_window does."""
-    found = re.search(r"timestamp_millis\(`(\w+)`\), '(\d+) milliseconds'", spec.session or "")
-    assert found is not None
-    time, gap = columns.index(found[1]), int(found[2])
+    assert spec.session is not None
+    time, gap = columns.index(spec.session.time), spec.session.gap_ms
     keys = [columns.index(name) for name in spec.group_by or ()]
     groups: dict[str, list[tuple[Any, ...]]] = {}
     for row in rows:

@@ -18,6 +18,7 @@ from headrace.errors import UnsupportedFeatureError
 from headrace.operators.table.declarations import AggSpec, Order
 from headrace.operators.table.steps import StepColumn
 from headrace.operators.table.timed_declarations import OverAggregateDeclaration, OverCall
+from headrace.operators.table.user_functions import UserAggregate
 from tests.operators.table_harness import Change, Harness
 
 K, V, T = (
@@ -248,3 +249,58 @@ def test_an_order_that_is_no_time_tells_what_changes(values, drawn, data) -> Non
             expected = sorted(repr((*row, *result)) for row, result in zip(ordered, results, strict=True))
             made = sorted(text for text, count in table.items() for _ in range(count))
             assert made == expected
+
+
+class _Longest:
+    """The sum of rows, which also says how many it was asked about; it cannot take rows back."""
+
+    def create_accumulator(self) -> list[int]:
+        return [0, 0]
+
+    def accumulate(self, accumulator: list[int], value: int | None) -> None:
+        accumulator[0] += value or 0
+        accumulator[1] += 1
+
+    def get_value(self, accumulator: list[int]) -> int:
+        return accumulator[0] * 100 + accumulator[1]
+
+
+def own(name: str, preceding: int | None, is_range: bool, **how: Any) -> OverCall:
+    function = UserAggregate("own", how.pop("function", _Longest()), is_pandas=how.pop("is_pandas", False))
+    call = AggSpec("own", ("v",), StepColumn(name, "BIGINT", pa.int64()), user=function, **how)
+    return OverCall(call, preceding, is_range)
+
+
+@pytest.mark.parametrize(("preceding", "is_range"), FRAMES)
+def test_functions_of_the_users_see_the_rows_of_their_frame_across_epochs(
+    tmp_path: Path, preceding: int | None, is_range: bool
+) -> None:
+    calls = [
+        own("mine", preceding, is_range),
+        own("series", preceding, is_range, function=lambda v: v.sum() * 100 + len(v), is_pandas=True),
+        over("s", "SUM", preceding, is_range),
+        over("n", "COUNT", preceding, is_range),
+    ]
+    job = Harness(node(*calls), [(K, V, T)], [False], tmp_path)
+    rows = []
+    for at, (value, moment) in enumerate([(1, 1), (2, 2), (3, 2), (4, 4), (5, 7), (6, 7), (7, 20)]):
+        rows += job.run([("+I", "a", value, moment), ("+I", "b", 1, moment)], before=at * 2, after=at * 2 + 2)
+    rows += job.run([], before=14, after=30)
+    assert len(rows) + job.late == 14
+    assert all(mine == series == total * 100 + count for *_, mine, series, total, count in rows)
+
+
+def test_different_values_of_a_function_of_the_users_count_once(tmp_path: Path) -> None:
+    job = Harness(node(own("mine", None, False, distinct=True)), [(K, V, T)], [False], tmp_path)
+    job.run([("+I", "a", 3, 1), ("+I", "a", 3, 2)], before=0, after=5)
+    assert job.run([("+I", "a", 3, 6), ("+I", "a", 4, 7)], before=5, after=9) == [
+        ("+I", "a", 3, 6, 301),
+        ("+I", "a", 4, 7, 702),
+    ]
+
+
+def test_rows_are_counted_that_no_function_looks_into(tmp_path: Path) -> None:
+    count = OverCall(AggSpec("COUNT", (), StepColumn("n", "BIGINT", pa.int64())), 1, is_range=False)
+    job = Harness(node(count), [(K, V, T)], [False], tmp_path)
+    job.run([("+I", "a", 3, 1), ("+I", "a", 3, 2)], before=0, after=5)
+    assert job.run([("+I", "a", 3, 6)], before=5, after=9) == [("+I", "a", 3, 6, 2)]

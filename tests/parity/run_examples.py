@@ -24,8 +24,11 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.parity.kafka_examples import KafkaPlace, kafka_place
 
 #: Seconds after which an example counts as stuck.
 LIMIT_S = 240.0
@@ -55,6 +58,7 @@ class Example:
     because: str = ""
     #: A program that does not end is stopped after this many lines; 0: it ends by itself.
     enough_lines: int = 0
+    needs_kafka: bool = False
 
     @property
     def name(self) -> str:
@@ -113,6 +117,10 @@ def _random_numbers(line: str) -> str:
 EXAMPLES: tuple[Example, ...] = (
     Example("datastream/asyncio/remote_model_inference.py", shape=_model_answer, enough_lines=40),
     Example("datastream/basic_operations.py"),
+    *(
+        Example(f"datastream/connectors/kafka_{form}_format.py", enough_lines=lines, needs_kafka=True)
+        for form, lines in (("avro", 9), ("bytearray", 5), ("csv", 9), ("json", 9))
+    ),
     Example("datastream/event_time_timer.py"),
     Example("datastream/process_json_data.py"),
     Example("datastream/state_access.py"),
@@ -302,28 +310,45 @@ def _environment(**more: str) -> dict[str, str]:
     return kept | more
 
 
-def compare(example: Example, flink: str, examples: Path, results: Path) -> tuple[Run, Run, list[str]]:
+def compare(
+    example: Example, flink: str, examples: Path, results: Path, kafka: KafkaPlace | None = None
+) -> tuple[Run, Run, list[str]]:
     """Run an example with both, keep what they printed, and return their differences."""
-    program = [str(examples / example.path), *example.arguments]
     # PyFlink starts its Python workers with whatever `python` is on PATH.
     path = f"{Path(flink).parent}{os.pathsep}{os.environ['PATH']}"
     headrace = str(Path(sys.executable).parent / "headrace")
     runs = []
     for side, command, environment in (
-        ("flink", [flink, *program], _environment(PATH=path)),
-        ("headrace", [headrace, "run", *program], _environment()),
+        ("flink", [flink], _environment(PATH=path)),
+        ("headrace", [headrace, "run"], _environment()),
     ):
         kept = results / f"{example.name.replace('/', '.')}.{side}.json"
         if side == "flink" and kept.exists():
             runs.append(Run(**json.loads(kept.read_text())))
             continue
         with tempfile.TemporaryDirectory() as directory:
+            program = examples / example.path
+            if kafka is not None and example.needs_kafka:
+                program = kafka.prepared(program, side, Path(directory))
+            command += [str(program), *example.arguments]
             done = run(
                 command, enough_lines=example.enough_lines, environment=environment, directory=Path(directory)
             )
         kept.write_text(json.dumps(done.__dict__, indent=1))
         runs.append(done)
     return runs[0], runs[1], differences(runs[0], runs[1], example)
+
+
+def _compared(
+    selected: Sequence[Example], flink: str, examples: Path, results: Path
+) -> Iterator[tuple[Example, Run, Run, list[str]]]:
+    """Compare examples one after the other, with a broker for those that need one."""
+    with ExitStack() as stack:
+        needs_kafka = any(example.needs_kafka for example in selected)
+        kafka = stack.enter_context(kafka_place()) if needs_kafka else None
+        for example in selected:
+            if kafka is not None or not example.needs_kafka:
+                yield example, *compare(example, flink, examples, results, kafka)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -350,15 +375,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         flush=True,
     )
     found: dict[str, list[str]] = {}
-    for example in selected:
-        theirs, ours, found[example.name] = compare(example, flink, examples, chosen.results.resolve())
-        agrees = "no" if found[example.name] else "yes"
+    for example, theirs, ours, differing_lines in _compared(
+        selected, flink, examples, chosen.results.resolve()
+    ):
+        found[example.name] = differing_lines
+        agrees = "no" if differing_lines else "yes"
         print(
             f"{example.name:58} {agrees:6} {theirs.seconds:9.1f} {ours.seconds:7.1f} "
             f"{theirs.processor_s:13.1f} {ours.processor_s:10.1f} {theirs.peak_mib:11.0f} {ours.peak_mib:8.0f}",
             flush=True,
         )
-        if found[example.name] and ours.code:
+        if differing_lines and ours.code:
             found[example.name] += difflib.ndiff([], ours.errors.splitlines()[-6:])
     differing = {name: lines for name, lines in found.items() if lines}
     print(f"{len(found) - len(differing)} of {len(found)} agree")

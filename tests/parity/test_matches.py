@@ -205,7 +205,7 @@ PLAIN = {
         ("alternation", "no alternatives ('|') in a pattern", "OR"),
         ("PERMUTE", "no PERMUTE", "one after the other"),
         ("ALL ROWS PER MATCH", "no ALL ROWS PER MATCH", "ONE ROW PER MATCH"),
-        ("no time", "goes by a time attribute", "WATERMARK FOR"),
+        ("no time", "must begin with a time attribute", "WATERMARK FOR"),
         ("time descending", "forward in time", "DESC"),
         ("a variable twice", "once in a pattern", "another name"),
         ("PREV", "no PREV", "LAST(variable.column, n)"),

@@ -38,8 +38,11 @@ def slowly(value: Any) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", [MINI, pytest.param(SPARK, marks=pytest.mark.spark)])
-def test_a_record_behind_the_watermark_of_slow_records_is_late(env: EnvironmentFactory) -> None:
-    environment = env(parallelism=1)
+@pytest.mark.parametrize("exchange", ["blocking", "pipelined"], ids=["epochs", "live"])
+def test_a_record_behind_the_watermark_of_slow_records_is_late(
+    env: EnvironmentFactory, exchange: str
+) -> None:
+    environment = env(parallelism=1, options={"headrace.exchange.kind": exchange})
     environment.get_config().set_auto_watermark_interval(50)
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(SecondField())
     found = (

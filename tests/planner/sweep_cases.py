@@ -483,6 +483,89 @@ JSON_CALLS: Calls = [
     ("JSON_OBJECT('k' VALUE JSON({0}))", [JSON], 12),
 ]  # fmt: skip
 
+VARIANT: list[Argument] = _literals(
+    *(f"PARSE_JSON('{text}')" for text in (
+        '{"a": 1, "b": [1, "x", null, {"c": true}], "d": {"e": 2.5}, "n": null, "s": "t"}', '[]', '{}', '12', '-1.50', '1e3',
+        '"text"', '"2020-02-29"', 'true', 'null', '9223372036854775807', '9223372036854775808', '1e400',
+        '0.12345678901234567890123456789012345678', '{"b": 1, "a": 2}', '[1, 2, 300, 70000, 5000000000]', '"😀"', '""',
+    )),
+    "CAST(NULL AS VARIANT)", "PARSE_JSON(s_num)", "PARSE_JSON(s_null)",
+)  # fmt: skip
+SPAN: list[Argument] = _literals(
+    "INTERVAL '1' DAY", "INTERVAL '-1 02:03:04.567' DAY TO SECOND", "INTERVAL '90' MINUTE", "INTERVAL '0.001' SECOND",
+    "INTERVAL '1-2' YEAR TO MONTH", "INTERVAL '-3' MONTH", "INTERVAL '10' YEAR", "INTERVAL '400' DAY(3)",
+    "(ts - ts6) SECOND", "(ts - ts6) MONTH", "CAST(NULL AS INTERVAL DAY TO SECOND)", "CAST(i3 AS INTERVAL DAY)",
+)  # fmt: skip
+SPANS: tuple[str, ...] = (
+    "INTERVAL DAY", "INTERVAL HOUR", "INTERVAL MINUTE", "INTERVAL SECOND", "INTERVAL DAY TO SECOND", "INTERVAL DAY(3) TO SECOND(6)",
+    "INTERVAL YEAR", "INTERVAL MONTH", "INTERVAL YEAR TO MONTH",
+)  # fmt: skip
+VARIANT_CALLS: Calls = [
+    ("PARSE_JSON({0})", [JSON], 15),
+    ("TRY_PARSE_JSON({0})", [JSON], 15),
+    ("JSON_STRING(PARSE_JSON({0}))", [JSON], 15),
+    ("JSON_STRING(TRY_PARSE_JSON({0}))", [JSON], 15),
+    ("PARSE_JSON({0}, TRUE)", [_literals("""'{"a": 1, "a": 2}'""", "'1'", "s_num", "s_null")], 4),
+    ("JSON_STRING(PARSE_JSON({0}))", [_literals("""'{"a": 1, "a": 2}'""", """'{"a": 1} x'""", "' [1 , 2] '", "'01'", "'{''a'': 1}'")], 5),
+    ("TRY_PARSE_JSON({0}, {1})", [_literals("""'{"a": 1, "a": 2}'""", "'[1'"), _literals("TRUE", "FALSE")], 4),
+    ("JSON_STRING({0})", [VARIANT], 15),
+    ("{0}", [VARIANT], 15),
+    *((f"JSON_STRING({{0}}{path})", [VARIANT], 6) for path in ("['a']", "['b'][2]", "[1]", "['d']['e']", "['x']", "[0]", "[i2]", "[s_abc]", "['n']", "[-1]")),
+    *((f"CAST({{0}} AS {kind})", [VARIANT], 10) for kind in (
+        "INT", "BIGINT", "DOUBLE", "STRING", "BOOLEAN", "DECIMAL(10, 2)", "DATE", "TINYINT", "FLOAT", "VARCHAR(2)",
+    )),
+    *((f"CAST({{0}} AS {kind})", [VARIANT[:5]], 5) for kind in ("ARRAY<INT>", "TIMESTAMP(3)", "TIMESTAMP_LTZ(3)", "BYTES", "ROW<a INT>", "MAP<STRING, INT>", "SMALLINT", "TIME")),
+    *((f"TRY_CAST({{0}} AS {kind})", [VARIANT], 6) for kind in ("INT", "BIGINT", "STRING", "BOOLEAN")),
+    *((f"CAST({{0}}{path} AS {kind})", [VARIANT[:1]], 1) for path in ("['a']", "['s']", "['n']", "['b'][1]", "['b'][2]", "['d']['e']", "['x']") for kind in ("INT", "STRING", "DOUBLE", "BOOLEAN", "DECIMAL(5, 1)", "BIGINT")),
+    *((f"CAST({value} AS VARIANT)", [], 1) for value in ("1", "'x'", "2.5", "TRUE", "ai", "r", "s_abc", "m", "dt", "ts", "NULL")),
+    ("{0} IS NULL", [VARIANT], 6),
+    ("{0} = {1}", [VARIANT[:4], VARIANT[:4]], 6),
+    ("{0} < {1}", [VARIANT[3:5], VARIANT[3:5]], 2),
+    ("{0} = 1", [VARIANT[3:5]], 2),
+    ("COALESCE({0}, PARSE_JSON('1'))", [VARIANT], 6),
+    ("CASE WHEN bo THEN {0} ELSE PARSE_JSON('1') END", [VARIANT], 4),
+    ("TYPEOF({0})", [VARIANT], 3),
+    ("ARRAY[{0}, {1}]", [VARIANT[:3], VARIANT[:3]], 2),
+    ("{0} IS JSON", [VARIANT[:2]], 2),
+    ("JSON_VALUE({0}, '$.a')", [VARIANT[:2]], 2),
+    ("CARDINALITY({0})", [VARIANT[:2]], 2),
+    ("{0}.a", [VARIANT[:1]], 1),
+]  # fmt: skip
+
+SPAN_CALLS: Calls = [
+    ("{0}", [SPAN], 6),
+    *((f"CAST({{0}} AS {kind})", [SPAN], 6) for kind in (*SPANS, "INT", "BIGINT", "DOUBLE", "DECIMAL(20, 3)", "CHAR(5)", "VARCHAR(3)")),
+    *((f"CAST({{0}} AS {kind})", [[*INT[:5], ("bmax", ""), ("b7", ""), ("ti", ""), ("de", ""), ("d", ""), ("s_num", ""), ("'12'", ""), ("bo", ""), ("CAST(NULL AS INT)", "")]], 7) for kind in SPANS),
+    *((f"TRY_CAST({{0}} AS {kind})", [[*INT[:3], ("s_num", ""), ("INTERVAL '1' DAY", "")]], 5) for kind in SPANS[:6]),
+    ("{0} + {1}", [SPAN, SPAN], 12),
+    ("{0} - {1}", [SPAN, SPAN], 12),
+    ("{0} * {1}", [SPAN, [("3", "i3"), ("-1", "im"), ("2.5", "d"), ("b7", "")]], 10),
+    ("{1} * {0}", [SPAN[:4], [("3", "i3"), ("-1", "im")]], 4),
+    ("{0} / 2", [SPAN], 6),
+    ("- {0}", [SPAN], 6),
+    ("ABS({0})", [SPAN[:3]], 3),
+    *((f"{{0}} {sign} {{1}}", [SPAN, SPAN], 8) for sign in ("=", "<", ">=", "<>", "IS NOT DISTINCT FROM")),
+    ("{0} BETWEEN {1} AND {2}", [SPAN[:5], SPAN[:5], SPAN[:5]], 6),
+    ("{0} IN (INTERVAL '1' DAY, INTERVAL '90' MINUTE)", [SPAN], 6),
+    ("COALESCE({0}, {1})", [SPAN, SPAN], 6),
+    ("CASE WHEN bo THEN {0} ELSE {1} END", [SPAN, SPAN], 8),
+    ("NULLIF({0}, {1})", [SPAN, SPAN], 6),
+    ("GREATEST({0}, {1})", [SPAN, SPAN], 4),
+    ("{0} IS NULL", [SPAN], 6),
+    ("TYPEOF({0})", [SPAN], 6),
+    *((f"{{0}} {sign} {{1}}", [[*STAMP, *DAY, *ZONED, *TIME[:2]], SPAN], 20) for sign in "+-"),
+    ("{1} + {0}", [[*STAMP[:2], *DAY[:1]], SPAN], 6),
+    *((f"EXTRACT({unit} FROM {{0}})", [SPAN], 6) for unit in ("DAY", "HOUR", "SECOND", "YEAR", "MONTH", "EPOCH", "MILLISECOND")),
+    ("ARRAY[{0}, {1}]", [SPAN, SPAN], 4),
+    ("ROW({0}, {1})", [SPAN, SPAN], 6),
+    ("MAP['k', {0}]", [SPAN], 4),
+    ("CAST({0} AS STRING) || '!'", [SPAN], 4),
+    ("CHAR_LENGTH({0})", [SPAN[:3]], 3),
+    ("JSON_STRING({0})", [SPAN], 6),
+    ("FLOOR({0})", [SPAN[:3]], 3),
+    ("FLOOR({0} TO HOUR)", [SPAN[:3]], 3),
+]  # fmt: skip
+
 GROUPS: dict[str, Calls] = {
     "strings": STRING_CALLS,
     "numbers": NUMBER_CALLS,
@@ -490,6 +573,8 @@ GROUPS: dict[str, Calls] = {
     "values": VALUE_CALLS,
     "collections": COLLECTION_CALLS,
     "json": JSON_CALLS,
+    "variants": VARIANT_CALLS,
+    "intervals": SPAN_CALLS,
 }
 
 

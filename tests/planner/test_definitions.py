@@ -226,8 +226,10 @@ def test_databases_and_catalogs(session: Session) -> None:
     )
     assert rows(session, "SHOW DATABASES") == (("main",),)
     assert rows(session, "SHOW CATALOGS") == (("c",), ("default_catalog",))
-    with pytest.raises(UnsupportedFeatureError, match="hive"):
-        session.run("CREATE CATALOG h WITH ('type' = 'hive')")
+    with pytest.raises(UnsupportedFeatureError, match="commits of their own library"):
+        session.run("CREATE CATALOG i WITH ('type' = 'iceberg')")
+    with pytest.raises(UnsupportedFeatureError, match="unknown catalog type 'nosuch'"):
+        session.run("CREATE CATALOG n WITH ('type' = 'nosuch')")
 
 
 def test_show_takes_patterns(session: Session) -> None:
@@ -256,8 +258,26 @@ def test_modules_are_loaded_and_used(session: Session) -> None:
     ):
         with pytest.raises(CatalogError, match=message):
             session.run(wrong)
-    with pytest.raises(UnsupportedFeatureError, match="the module 'hive'"):
-        session.run("LOAD MODULE hive")
+    with pytest.raises(UnsupportedFeatureError, match="the module 'pig'"):
+        session.run("LOAD MODULE pig")
+
+
+def test_functions_of_hive_are_found_while_its_module_is_in_use(session: Session) -> None:
+    with pytest.raises(SqlValidationError, match="function 'nvl' does not exist"):
+        session.schema("SELECT nvl('a', 'b') AS x")
+    assert ("NVL",) not in rows(session, "SHOW FUNCTIONS")
+    session.run("LOAD MODULE hive")
+    assert rows(session, "SHOW FULL MODULES") == (("core", True), ("hive", True))
+    assert session.schema("SELECT nvl(CAST(NULL AS INT), 2) AS x, date_add('2024-02-28', 2) AS y") == [
+        "x INT NOT NULL",
+        "y DATE",
+    ]
+    assert ("NVL",) in rows(session, "SHOW FUNCTIONS")
+    session.run("USE MODULES core")
+    with pytest.raises(SqlValidationError, match="function 'nvl' does not exist"):
+        session.schema("SELECT nvl('a', 'b') AS x")
+    session.run("USE MODULES hive, core; UNLOAD MODULE hive")
+    assert rows(session, "SHOW FULL MODULES") == (("core", True),)
 
 
 def test_catalogs_databases_and_functions_are_described(session: Session) -> None:

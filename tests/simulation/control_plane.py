@@ -20,6 +20,7 @@ import tempfile
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,6 +60,8 @@ from tests.unit.runtime.jobs import make_env
 
 _MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 JOB_ID = "5" * 32
+#: Of the job whose savepoint some seeds start from.
+EARLIER_JOB_ID = "4" * 32
 LEASE_MS = 1_000
 #: Drivers of one world, at most: then faults should long have ended.
 _MOST_DRIVERS = 40
@@ -181,10 +184,13 @@ class Simulation:
         }
         self.task_fault_rate = rng.choice([0.0, 0.02, 0.05])
         self.standbys = rng.choice((1, 1, 2))
+        #: Whether the job goes on from another job's savepoint, which stays that job's.
+        self.starts_from_savepoint = self.program.can_rescale and rng.random() < 0.4
         self.expected = Counter(map(repr, self.program.expected()))
         self.published: dict[tuple[int, int], list[Any]] = {}
         self.counts: Counter[str] = Counter()
         self.started = 0
+        self.has_rescaled = False
         self.clusters: list[_Executors] = []
         self.is_finished = False
         self.outcome = Outcome(seed, self.world.done, 0, 0, "")
@@ -236,6 +242,10 @@ class Simulation:
         """Run until the job has finished and every driver is over."""
         world = self.world
         nothing_of_the_users = ExecutionContext(Configuration()).entered(in_all_threads=True)
+        if self.starts_from_savepoint:
+            with nothing_of_the_users, seeded_names(world.rng):
+                self.options["execution.state-recovery.path"] = self._run_until_savepoint()
+        nothing_of_the_users = ExecutionContext(Configuration()).entered(in_all_threads=True)
         with nothing_of_the_users, seeded_names(world.rng), injected(world, world.disk):  # type: ignore[arg-type]  # as Faults
             for _ in range(1 + self.standbys):
                 self._start_driver()
@@ -248,6 +258,34 @@ class Simulation:
         self.outcome.steps, self.outcome.fingerprint = world.steps, world.fingerprint
         self.outcome.drivers = self.started
         return self.outcome
+
+    def _run_until_savepoint(self) -> str:
+        """Run an earlier job for some epochs, undisturbed; return the savepoint that it was stopped with."""
+        stopped: list[Future[str]] = []
+
+        def after_epoch(summary: EpochSummary) -> None:
+            if summary.epoch >= 2 and not stopped:
+                stopped.append(master.stop_with_savepoint(str(self.directory / "savepoint"), drain=False))
+
+        cluster: list[MiniCluster] = []
+
+        def make_cluster(job: JobGraph, lineage: str, _: KeySecret) -> MiniCluster:
+            code = JobCode(job, lineage, TaskSettings(scratch_name="scratch", buffer_records=4))
+            cluster.append(MiniCluster(code, f"{self.directory}/earlier-hosts", workers=1, seed=self.seed))
+            return cluster[-1]
+
+        configuration = Configuration({key: str(value) for key, value in self.options.items()})
+        master = JobMaster(
+            self._job(EARLIER_JOB_ID),
+            make_cluster,
+            job_master_settings(configuration, str(self.directory / "earlier")),
+            on_epoch=after_epoch,
+            now_ms=lambda: 1_000,
+        )
+        with suppress(JobCancelledError):
+            master.run()
+        cluster[-1].close()
+        return stopped[0].result(0)
 
     def _start_driver(self) -> None:
         self.started += 1
@@ -309,6 +347,10 @@ class Simulation:
 
         def after_epoch(summary: EpochSummary) -> None:
             chance = self.world.rng.random()
+            if self.starts_from_savepoint and not self.has_rescaled and self.program.can_rescale:
+                # While the first checkpoint copies what the savepoint's owner may delete.
+                self.has_rescaled = self.world.rng.random() < 0.5
+                chance = 0.1 if self.has_rescaled else chance
             if chance < 0.06:
                 master.trigger_savepoint(str(self.root / "savepoints"))
             elif chance < 0.12 and self.program.can_rescale:
@@ -362,10 +404,10 @@ class Simulation:
             results=results,
         )
 
-    def _job(self) -> JobGraph:
+    def _job(self, job_id: str = JOB_ID) -> JobGraph:
         env = make_env(PARALLELISM)
         self.program.build(env).sink_to(WatchedSink(str(self.directory))).uid("sink")
-        return build_job_graph(env._build_stream_graph(), job_id=JOB_ID, name="simulated")
+        return build_job_graph(env._build_stream_graph(), job_id=job_id, name="simulated")
 
 
 class WatchedLease(LeaderLease):

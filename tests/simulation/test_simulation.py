@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 
 from headrace.runtime.checkpoint.completed import CompletedCheckpointStore
+from headrace.runtime.checkpoint.foreign import ForeignFiles
+from headrace.runtime.checkpoint.metadata import CheckpointMetadata
 from headrace.runtime.run import job_run
 from headrace.runtime.run.sink_coordinator import SinkCoordinator
 from headrace.testing.mini_cluster import Fault
@@ -89,6 +91,23 @@ def files_of_checkpoints_are_deleted_with_live_state(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(CompletedCheckpointStore, "retire", lambda self, files: list(files))
 
 
+def copies_of_a_savepoint_are_named_when_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rescaling that tidies up meanwhile does not know them."""
+    promise, replaced_in = ForeignFiles.promise, ForeignFiles.replaced_in
+
+    def promise_and_replace(self: ForeignFiles, metadata: CheckpointMetadata) -> CheckpointMetadata:
+        promise(self, metadata)
+        return replaced_in(self, metadata)
+
+    monkeypatch.setattr(ForeignFiles, "promise", lambda self, metadata: None)
+    monkeypatch.setattr(ForeignFiles, "replaced_in", promise_and_replace)
+
+
+def files_of_withdrawn_checkpoints_are_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that could not be deleted is found by the next driver, without its files."""
+    monkeypatch.setattr(CompletedCheckpointStore, "hold", lambda self, withdrawn: None)
+
+
 def checkpoints_are_not_synced(monkeypatch: pytest.MonkeyPatch) -> None:
     """State files of a complete checkpoint may be lost with the power."""
     original = Disk.sync
@@ -120,6 +139,8 @@ def late_reports_count(monkeypatch: pytest.MonkeyPatch) -> None:
         output_is_committed_before_its_checkpoint,
         the_lease_is_not_looked_at,
         files_of_checkpoints_are_deleted_with_live_state,
+        copies_of_a_savepoint_are_named_when_they_are_made,
+        files_of_withdrawn_checkpoints_are_not_held,
         checkpoints_are_not_synced,
         late_reports_count,
     ],

@@ -7,7 +7,8 @@
 A driver is a thread, but only one of them runs at any time: at a step it may have to hand over. Steps are calls of the
 operating system by `storage/local.py`, tasks of the simulated executors, and commits. Before a step the driver may
 crash, be stopped for longer than its lease, or fail to write; or power is lost, and all drivers with what was not
-synced. After every step the invariants are looked at.
+synced. What a driver's other threads are to write may be written in the middle of any of its steps. After every step
+the invariants are looked at.
 """
 
 from __future__ import annotations
@@ -17,15 +18,18 @@ import hashlib
 import random
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from tests.chaos.disk import Disk
-from tests.chaos.faults import Crash
+from tests.chaos.faults import Crash, LateFuture
 
 #: How likely a driver is to hand over at a step.
 _HAND_OVER = 0.08
+#: How likely it is that another thread of the driver writes before a step what it was given.
+_WRITES = 0.15
 #: Steps of one world, at most: then it goes round in circles.
 _MOST_STEPS = 60_000
 _NEEDS_ROOM = frozenset({"write", "makedirs", "mkdir", "link", "copyfile", "create"})
@@ -63,6 +67,9 @@ class Driver:
         self.paused_until = 0.0
         self._next_renewal = 0.0
         self._is_renewing = False
+        #: What its other threads have to write, and whether they do.
+        self.to_write: list[LateFuture] = []
+        self._is_writing = False
         #: Its clocks: how fast they run, and how far the wall clock is off.
         self._rate = world.rng.uniform(0.97, 1.03)
         self.wall_offset_ms = world.rng.randrange(-5_000, 5_000)
@@ -125,6 +132,18 @@ class Driver:
                 self.on_lost(error)
         finally:
             self._is_renewing = False
+
+    def write_something(self) -> None:
+        """Do what another thread does meanwhile. It waits while a renewal has the lock of the lease."""
+        if self._is_renewing or self._is_writing:
+            return
+        self.to_write = [each for each in self.to_write if not (Future.done(each) or each.running())]
+        if self.to_write and self.world.rng.random() < _WRITES:
+            self._is_writing = True
+            try:
+                self.to_write.pop(0).finish()
+            finally:
+                self._is_writing = False
 
 
 @dataclass
@@ -192,6 +211,7 @@ class World:
         driver.renew_if_due()
         if kind is None and self.rng.random() < _HAND_OVER:
             driver.hand_over()
+        driver.write_something()
         return self._fail(driver, kind, what, can_be_short=can_be_short)
 
     def _violated(self, error: BaseException) -> BaseException:
@@ -257,6 +277,11 @@ class World:
                 return True
             raise OSError(errno.EIO, f"injected before {what}")
         return False
+
+    def submitted(self, future: LateFuture) -> None:
+        """Note what a thread of the current driver is to do."""
+        if self.current is not None:
+            self.current.to_write.append(future)
 
     def after_short_write(self, what: str) -> None:
         """A part was written."""

@@ -34,12 +34,13 @@ OPTIONS = {
 class Count(KeyedProcessFunction):
     """Numbers the records of each key, and writes down which process has it."""
 
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, name: str = "worker") -> None:
         self._directory = directory
+        self._name = name
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self._count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
-        Path(self._directory, f"worker-{os.getpid()}").touch()
+        Path(self._directory, f"{self._name}-{os.getpid()}").touch()
 
     def process_element(self, value: int, ctx: KeyedProcessFunction.Context) -> Any:
         count = (self._count.value() or 0) + 1
@@ -72,21 +73,30 @@ GATE = str(Path(sys.argv[1]) / "gate") if len(sys.argv) > 1 else ""
 
 def start(directory: Path, name: str, options: dict[str, str]) -> JobClient:
     """Count numbers into files, on two subtasks."""
+    env = environment(directory, options)
+    count(env, directory, name, "worker")
+    return env.execute_async(name)
+
+
+def environment(directory: Path, options: dict[str, str]) -> StreamExecutionEnvironment:
     values = {**OPTIONS, **options, "execution.checkpointing.dir": str(directory / "checkpoints")}
     env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(values))
     env.set_parallelism(2)
+    return env
+
+
+def count(env: StreamExecutionEnvironment, directory: Path, name: str, worker: str, suffix: str = "") -> None:
     source = Gated(lambda index: index, RECORDS)
     sink = FileSink.for_row_format(str(directory / name), Encoder.simple_string_encoder()).build()
     (
         env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
-        .uid("numbers")
+        .uid(f"numbers{suffix}")
         .key_by(lambda n: n % KEYS)
-        .process(Count(str(directory)))
-        .uid("count")
+        .process(Count(str(directory), worker))
+        .uid(f"count{suffix}")
         .sink_to(sink)
-        .uid("files")
+        .uid(f"files{suffix}")
     )
-    return env.execute_async(name)
 
 
 def lines(directory: Path) -> list[str]:
@@ -116,6 +126,33 @@ def with_a_kill(directory: Path) -> dict[str, Any]:
     return {"lines": lines(directory / "killed"), "open again after": round(again_s, 2)}
 
 
+def with_regions(directory: Path) -> dict[str, Any]:
+    """Kill a worker of one of two regions; the other one's workers stay as they are."""
+    env = environment(directory, LIVE)
+    for name in ("left", "right"):
+        count(env, directory, name, f"{name} worker", suffix=f" {name}")
+    client = env.execute_async("regions")
+    for name in ("left", "right"):
+        wait_for_output(directory / name)
+    first = {name: workers(directory, name) for name in ("left", "right")}
+    os.kill(int(first["left"][0].rpartition("-")[2]), signal.SIGKILL)
+    while len(workers(directory, "left")) < len(first["left"]) + 2:
+        time.sleep(0.01)
+    Path(GATE).touch()
+    client.get_job_execution_result().result(120)
+    Path(GATE).unlink()
+    return {
+        "left": lines(directory / "left"),
+        "right": lines(directory / "right"),
+        "right had workers": len(first["right"]),
+        "right has had workers": len(workers(directory, "right")),
+    }
+
+
+def workers(directory: Path, name: str) -> list[str]:
+    return sorted(path.name for path in directory.glob(f"{name} worker-*"))
+
+
 def with_savepoints(directory: Path) -> dict[str, Any]:
     """Go from live to epochs and back, with a savepoint between each."""
     options: dict[str, str] = {}
@@ -131,7 +168,12 @@ def with_savepoints(directory: Path) -> dict[str, Any]:
 
 def main() -> None:
     directory = Path(sys.argv[1])
-    outcomes = {"killed": with_a_kill(directory), "moved": with_savepoints(directory)}
+    outcomes = {
+        # First: Spark gets the threads that the widest job needs.
+        "regions": with_regions(directory),
+        "killed": with_a_kill(directory),
+        "moved": with_savepoints(directory),
+    }
     print(json.dumps(outcomes))
 
 

@@ -1,4 +1,4 @@
-"""Live jobs on Spark: a worker that is killed, and savepoints that go from one mode to the other."""
+"""Live jobs on Spark: workers and regions that are killed, and savepoints that go from one mode to the other."""
 
 from __future__ import annotations
 
@@ -35,7 +35,15 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return json.loads(ended.stdout.splitlines()[-1])
 
 
+EXPECTED = sorted(f"{number % KEYS} {number // KEYS + 1}" for number in range(RECORDS))
+
+
 @pytest.mark.parametrize("job", ["killed", "moved"])
 def test_every_record_counts_once(outcomes: Any, job: str) -> None:
-    expected = sorted(f"{number % KEYS} {number // KEYS + 1}" for number in range(RECORDS))
-    assert outcomes[job]["lines"] == expected
+    assert outcomes[job]["lines"] == EXPECTED
+
+
+def test_a_region_whose_worker_is_killed_starts_again_alone(outcomes: Any) -> None:
+    outcome = outcomes["regions"]
+    assert outcome["left"] == outcome["right"] == EXPECTED
+    assert outcome["right had workers"] == outcome["right has had workers"] == 2

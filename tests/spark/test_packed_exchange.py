@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from bench.nexmark_files import definitions, write_files
 from headrace.operators.table.base import HASHES, ROW_HASHES
 from headrace.operators.table.key_numbers import KeyNumbers
+from headrace.spark.packet_stages import PacketStages
 from headrace.spark.row_keys import RowKeys
 from headrace.state.key_secret import KeySecret
 from headrace.table import EnvironmentSettings, StreamTableEnvironment
@@ -73,20 +74,45 @@ QUERIES = (
     "DESCRIPTOR(`dateTime`), INTERVAL '1' SECOND)) GROUP BY window_start, window_end) M ON B.price = M.most",
     "SELECT P.name, P.state, A.id FROM person P JOIN auction A ON A.seller = P.id WHERE A.category = 10",
 )
+#: Functions of texts and numbers, sessions, two readers of one window, times that are moved in a join's condition.
+COMPUTED = (
+    "SELECT auction, 0.908 * price AS price, LOWER(channel) AS c, SPLIT_INDEX(url, '/', 3) AS dir, "
+    "REGEXP_EXTRACT(url, '(&|^)channel_id=([^&]*)', 2) AS id FROM bid WHERE MOD(auction, 3) = 1",
+    "SELECT bidder, COUNT(*) AS n, SESSION_START(`dateTime`, INTERVAL '0.01' SECOND) AS s FROM bid "
+    "GROUP BY bidder, SESSION(`dateTime`, INTERVAL '0.01' SECOND)",
+    "WITH counted AS (SELECT auction, COUNT(*) AS n, window_start, window_end FROM TABLE(HOP(TABLE bid, "
+    "DESCRIPTOR(`dateTime`), INTERVAL '0.1' SECOND, INTERVAL '0.2' SECOND)) GROUP BY auction, "
+    "window_start, window_end) "
+    "SELECT C.auction, C.n FROM counted C JOIN (SELECT MAX(n) AS most, window_start, window_end FROM counted "
+    "GROUP BY window_start, window_end) M ON C.window_start = M.window_start AND C.window_end = M.window_end "
+    "AND C.n >= M.most",
+    "SELECT A.id, B.bidder FROM auction A JOIN bid B ON A.id = B.auction "
+    "AND B.`dateTime` BETWEEN A.`dateTime` AND A.`dateTime` + INTERVAL '0.05' SECOND",
+)
 
 
 @pytest.mark.timeout(300)
-def test_queries_over_csv_answer_the_same_with_packets(env: EnvironmentFactory, tmp_path: Path):
+@pytest.mark.parametrize("queries", [QUERIES, COMPUTED], ids=["operators", "expressions"])
+def test_queries_over_csv_answer_the_same_with_packets(
+    env: EnvironmentFactory, tmp_path: Path, queries: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+):
     write_files(tmp_path / "csv", 4000, "csv")
     batch = StreamTableEnvironment.create(env(), EnvironmentSettings.in_batch_mode())
     stream = StreamTableEnvironment.create(env(max_records=500))
     for each in (batch, stream):
         for statement in definitions(tmp_path / "csv", "csv"):
             each.execute_sql(statement)
-    expected = [result_of(rows) for rows in run_together(batch, QUERIES)]
-    epochs = []
+    expected = [result_of(rows) for rows in run_together(batch, queries)]
+    epochs, in_packets = [], []
+    runs = PacketStages.can_run
+    monkeypatch.setattr(
+        PacketStages,
+        "can_run",
+        lambda stages, vertices: in_packets.append(runs(stages, vertices)) or in_packets[-1],
+    )
     with watching(on_epoch=lambda graph, summary: epochs.append(summary.epoch)):
-        found = [result_of(rows) for rows in run_together(stream, QUERIES)]
+        found = [result_of(rows) for rows in run_together(stream, queries)]
     assert found == expected
     assert all(expected)
     assert len(epochs) > 1
+    assert all(in_packets), "something was left to Spark SQL"

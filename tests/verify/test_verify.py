@@ -33,6 +33,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "clickstream_sessions": (),
     "collect_results": (),
     "custom_source_sink": (),
+    "enrich_join": ("--key", "0", "--only-last"),
     "fraud_rules_broadcast": (),
     "pyflink_unchanged": (),
     "running_totals": (),
@@ -40,20 +41,19 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "state_kinds": (),
     "upgrade_with_savepoint": (),
     "word_count": (),
+    "time/early_results": (),
     "time/hourly_tips": (),
+    "time/late_data": (),
     "time/order_joins": (),
     "time/overdue_boats": (),
+    "time/quiet_day": (),
+    "time/session_cache": (),
     "time/session_gaps": (),
 }
 #: Examples that cannot be verified, and why.
 NOT_VERIFIED = {
-    "enrich_join": "a lost driver and a rescale end in a checkpoint without its files, which is not explained yet",
     "kafka_windows": "needs a broker",
-    "partitioners": "its output is the number of the subtask that got a record",
-    "time/early_results": "its continuous trigger emits other early results after a restore at another parallelism",
-    "time/late_data": "which records are late depends on where epochs end",
-    "time/quiet_day": "its source has nothing to read at first",
-    "time/session_cache": "its source has nothing to read at first",
+    "partitioners": "its output is the number of the subtask that got a record, which is what verify varies",
 }
 
 
@@ -107,10 +107,44 @@ def test_a_job_that_fails_without_faults_is_refused(tmp_path: Path) -> None:
     assert "ZeroDivisionError" in result.output
 
 
-def test_jobs_with_tables_are_refused_by_name() -> None:
-    result = verify(str(ROOT / "examples" / "sql" / "sensor_report.py"))
+def test_records_that_come_twice_are_tried_when_asked_for() -> None:
+    result = verify("--duplicates", "--runs", "3", str(PROGRAMS / "distinct_orders.py"))
+    assert result.exit_code == 0, result.output
+    result = verify("--duplicates", "--runs", "3", "--records", "8", str(ROOT / "examples" / "word_count.py"))
+    assert result.exit_code == 1, result.output
+    assert "a record that comes twice counts twice" in result.output
+    assert "records that come twice" in result.output
+
+
+@pytest.mark.spark
+@pytest.mark.slow(seconds=180)
+def test_a_job_with_tables_gives_the_same_rows_however_it_is_cut_stopped_and_rescaled() -> None:
+    result = verify("--runs", "6", "--budget", "150", str(PROGRAMS / "tables" / "totals.py"))
+    assert result.exit_code == 0, result.output
+    assert "it ran on Spark" in result.output
+    assert "no differences" in result.output
+
+
+@pytest.mark.spark
+@pytest.mark.slow(seconds=120)
+def test_a_function_of_a_table_that_is_not_deterministic_is_found() -> None:
+    result = verify("--budget", "20", str(PROGRAMS / "tables" / "random_function.py"))
+    assert result.exit_code == 1, result.output
+    assert "a function is not deterministic" in result.output
+
+
+def test_a_table_without_an_end_is_refused(tmp_path: Path) -> None:
+    program = tmp_path / "job.py"
+    program.write_text(
+        "from headrace.table import EnvironmentSettings, TableEnvironment\n"
+        "t_env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())\n"
+        "t_env.execute_sql(\"CREATE TABLE endless (n INT) WITH ('connector' = 'datagen')\")\n"
+        "t_env.execute_sql('SELECT * FROM endless').print()\n",
+        encoding="utf-8",
+    )
+    result = verify(str(program))
     assert result.exit_code != 0
-    assert "jobs with tables cannot be verified" in result.output
+    assert "has no end, so there is no output to compare" in result.output
 
 
 @pytest.mark.slow(seconds=300)

@@ -171,3 +171,26 @@ def test_a_checkpoint_opens_down_to_its_subtasks(served: RestCluster, page: Any,
     assert subtasks.count() == 2
     history.get_by_role("button", name="▾ 1").click()
     page.wait_for_function("document.querySelectorAll('.nested').length === 0")
+
+
+def test_the_page_explains_a_row(served: RestCluster, open_tab: Callable[..., Any], tmp_path: Path) -> None:
+    page = open_tab(expected="404")
+    job = served.submit(
+        counting(ENDLESS), {"headrace.replay.keep": "1000", "headrace.replay.dir": str(tmp_path)}
+    )
+    wait_until(lambda: len(list(tmp_path.glob("replay/*/*/done"))) >= 2, "two recorded epochs")
+    show(page, served, f"jobs/{job.job_id}/why")
+    page.fill("input[name=row]", "8")
+    page.fill("input[name=epoch]", "1")
+    page.click("button[type=submit]")
+    page.locator("[data-row]").wait_for(timeout=120_000)
+    assert page.locator("[data-row]").text_content() == "8"
+    steps = page.locator("section", has_text="KEYED PROCESS, key 1").last.text_content()
+    assert "count 1 → 2" in steps
+    assert "emitted the row" in steps
+    assert "whole history" in page.locator("section[aria-label=Row]").text_content()
+    assert fits(page)
+    page.fill("input[name=row]", "no such row")
+    page.click("button[type=submit]")
+    page.locator("[role=alert]").wait_for(timeout=120_000)
+    assert "no row 'no such row'" in page.locator("[role=alert]").text_content()

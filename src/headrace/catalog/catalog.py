@@ -8,9 +8,10 @@ from typing import Any, Protocol, runtime_checkable
 
 from headrace.catalog.functions import CatalogFunction, UserFunction
 from headrace.catalog.objects import CatalogDatabase, CatalogTable, CatalogView
+from headrace.config.configuration import Configuration
 from headrace.errors import CatalogError
 
-__all__ = ["Catalog", "InMemoryCatalog", "StoredFunction", "StoredTable", "TableDetails"]
+__all__ = ["Catalog", "ConfiguredCatalog", "InMemoryCatalog", "StoredFunction", "StoredTable", "TableDetails"]
 
 StoredTable = CatalogTable | CatalogView
 StoredFunction = CatalogFunction | UserFunction
@@ -63,6 +64,14 @@ class Catalog(Protocol):
 
     def drop_function(self, database: str, name: str) -> None:
         """Remove a function, which must exist."""
+
+
+@runtime_checkable
+class ConfiguredCatalog(Protocol):
+    """A catalog that needs to know the options of the program, because it may have to start something."""
+
+    def configure(self, configuration: Configuration) -> None:
+        """Take the options; called before anything is asked."""
 
 
 @dataclass

@@ -8,12 +8,19 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 
-from headrace.catalog.catalog import Catalog, InMemoryCatalog, StoredFunction, StoredTable
+from headrace.catalog.catalog import (
+    Catalog,
+    ConfiguredCatalog,
+    InMemoryCatalog,
+    StoredFunction,
+    StoredTable,
+)
 from headrace.catalog.identifier import ObjectIdentifier
 from headrace.catalog.modules import Modules
 from headrace.catalog.objects import CatalogDatabase, CatalogTable, InlineView
 from headrace.catalog.store import CatalogDefinition, FileCatalogStore
 from headrace.catalog.types import create_catalog
+from headrace.config.configuration import Configuration
 from headrace.errors import CatalogError
 
 __all__ = ["CatalogManager", "nearest"]
@@ -42,6 +49,7 @@ class CatalogManager:
         catalog_name: The catalog that is there from the start.
         database_name: Its database.
         store: Keeps the definitions of catalogs; without one they last as long as the program.
+        configuration: Options of the program, for catalogs that start something.
     """
 
     def __init__(
@@ -49,8 +57,10 @@ class CatalogManager:
         catalog_name: str = "default_catalog",
         database_name: str = "default_database",
         store: FileCatalogStore | None = None,
+        configuration: Configuration | None = None,
     ) -> None:
         self._store = store
+        self._configuration = configuration
         self._catalogs: dict[str, Catalog] = {catalog_name: InMemoryCatalog(database_name)}
         self.current_catalog = catalog_name
         self.current_database = database_name
@@ -74,7 +84,7 @@ class CatalogManager:
         """
         if name in self.catalogs():
             raise CatalogError(f"catalog {name!r} already exists")
-        made = create_catalog(options, comment)
+        made = self._make(options, comment)
         if self._store is not None:
             self._store.put(name, CatalogDefinition(options, comment))
         self._catalogs[name] = made
@@ -99,8 +109,14 @@ class CatalogManager:
             kept = self._store.get(name) if self._store is not None else None
             if kept is None:
                 raise CatalogError(f"catalog {name!r} does not exist", hint=nearest(name, self.catalogs()))
-            self._catalogs[name] = create_catalog(kept.options, kept.comment)
+            self._catalogs[name] = self._make(kept.options, kept.comment)
         return self._catalogs[name]
+
+    def _make(self, options: Mapping[str, str], comment: str | None) -> Catalog:
+        made = create_catalog(options, comment)
+        if isinstance(made, ConfiguredCatalog) and self._configuration is not None:
+            made.configure(self._configuration)
+        return made
 
     def drop_catalog(self, name: str) -> None:
         """Forget a catalog; what it describes stays as it is.

@@ -1,6 +1,6 @@
-"""Modules: whose built-in functions an environment knows. There is one, `core`.
+"""Modules: whose built-in functions an environment knows: `core`, and `hive` once it is loaded.
 
-As in Flink, built-in functions can be called whether or not it is loaded: the language itself needs them.
+As in Flink, the functions of `core` can be called whether or not it is loaded: the language itself needs them.
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ from collections.abc import Sequence
 
 from headrace.errors import CatalogError, UnsupportedFeatureError
 
-__all__ = ["CORE", "Modules"]
+__all__ = ["CORE", "HIVE", "Modules"]
 
 CORE = "core"
+#: Functions of Hive that Flink's SQL does not have.
+HIVE = "hive"
 
 
 class Modules:
@@ -39,8 +41,8 @@ class Modules:
         """
         if name in self._loaded:
             raise CatalogError(f"module {name!r} is already loaded")
-        if name != CORE:
-            raise UnsupportedFeatureError.not_yet(f"the module {name!r}", f"the only module is {CORE!r}")
+        if name not in (CORE, HIVE):
+            raise UnsupportedFeatureError.not_yet(f"the module {name!r}", f"there are {CORE!r} and {HIVE!r}")
         self._loaded.append(name)
         self._used.append(name)
 

@@ -6,12 +6,16 @@ A type is something to call with the options and the comment of the statement; i
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from headrace.catalog.catalog import Catalog
 from headrace.errors import CatalogError, UnsupportedFeatureError
 from headrace.util.plugins import CATALOGS
 
 __all__ = ["create_catalog"]
+
+#: Formats of tables whose catalogs are packages of their own.
+_TABLE_FORMATS: Final = ("delta", "hudi", "iceberg", "paimon")
 
 
 def create_catalog(options: Mapping[str, str], comment: str | None = None) -> Catalog:
@@ -26,12 +30,12 @@ def create_catalog(options: Mapping[str, str], comment: str | None = None) -> Ca
     if kind is None:
         raise CatalogError("a catalog needs the option 'type'", hint="WITH ('type' = 'generic_in_memory')")
     made = CATALOGS.make(kind, dict(options), comment)
-    if made is None and kind == "hive":
+    if made is None and kind in _TABLE_FORMATS:
         raise UnsupportedFeatureError(
-            "catalogs of type 'hive' are not supported: tables of a Hive metastore have no connector that a job could "
-            "read and write them with",
-            feature="a catalog of type 'hive'",
-            hint="declare the files of the table: CREATE TABLE ... WITH ('connector' = 'filesystem', 'format' = 'orc')",
+            f"catalogs of type {kind!r} are not supported: their tables change by commits of their own library, which "
+            "headrace's sinks do not make",
+            feature=f"a catalog of type {kind!r}",
+            hint="to read such a table, load its package into Spark and pass a DataFrame: t_env.from_spark(...)",
         )
     if made is None:
         raise UnsupportedFeatureError(

@@ -22,6 +22,7 @@ from headrace.cli.sql_gateway import sql_gateway
 from headrace.cli.steering import cancel, checkpoint, list_jobs, rescale, stop
 from headrace.cli.verify import verify
 from headrace.cli.version import show_version, version
+from headrace.cli.why import why
 from headrace.errors import HeadraceError
 
 __all__ = ["cli", "main"]
@@ -69,7 +70,7 @@ def cli() -> None:
 
 
 _COMMANDS = (
-    *(run, run_application, info, check, verify, replay, sql, session, sql_gateway),
+    *(run, run_application, info, check, verify, replay, why, sql, session, sql_gateway),
     *(list_jobs, cancel, stop, savepoint, checkpoint, checkpoints, rescale, logs),
     *(config, doctor, version),
 )

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headrace.cli.connection import cluster_options, connect
+from headrace.cli.connection import cluster_options
 from headrace.cli.errors import ExitCode, describe_error
+from headrace.cli.recordings import find_job_recording
 from headrace.cli.text import print_json
 
 if TYPE_CHECKING:
     from headrace.replay.debugger import Debugger
-    from headrace.replay.recordings import JobRecording
     from headrace.replay.run import ReplayResult
 
 __all__ = ["replay"]
@@ -96,7 +96,7 @@ def replay(
         raise click.UsageError("give --epoch or --last-failure")
     if subtask is not None and until_record is None:
         until_record = 1
-    recording = _find(job, address, properties)
+    recording = find_job_recording(job, address, properties)
     recorded = recording.last_failure() if last_failure else recording.epoch(epoch or recording.epochs[-1])
     stops = last_failure or until_record is not None or bool(breakpoints)
     if kind == "none" and (until_record is not None or breakpoints):
@@ -117,25 +117,6 @@ def replay(
     else:
         _print(result, show)
     context.exit(ExitCode.FAILED if result.differences or result.error is not None else ExitCode.OK)
-
-
-def _find(job: str, address: str | None, properties: dict[str, str]) -> JobRecording:
-    """Return the recording at a path, or of a running job."""
-    from headrace.errors import StateError
-    from headrace.replay.recordings import find_recording
-
-    if "/" in job or os.path.exists(job):
-        return find_recording(job)
-    client = connect(address, properties)
-    job_id = client.find_job(job)
-    options = {each["key"]: each["value"] for each in client.get(f"/jobs/{job_id}/jobmanager/config")}
-    directory = options.get("headrace.replay.dir") or options.get("execution.checkpointing.dir")
-    if not directory:
-        raise StateError(
-            f"job {job} is not recorded",
-            hint="set headrace.replay.keep and headrace.replay.dir, and run it again",
-        )
-    return find_recording(f"{directory}/{job_id}")
 
 
 def _debugger(kind: str) -> Debugger:

@@ -125,6 +125,8 @@ def run(
         )
         context.exit(run_detached(line, place, kept, variables))
 
+    if address is None:
+        _begin_spark(program, configuration)
     display = _choose_progress(wanted=progress)
     display.loading(program.path.name)
 
@@ -148,6 +150,15 @@ def _check_early(configuration: Configuration) -> None:
 
     ClusterManager.of(configuration.get(MASTER))
     find_artifacts(configuration)
+
+
+def _begin_spark(program: Program, configuration: Configuration) -> None:
+    """Have Spark start while the program is imported."""
+    from headrace.config.options.execution import TARGET
+    from headrace.spark.early_start import begin
+
+    if configuration.get(TARGET) == "spark":
+        begin(configuration, "tables" if program.mentions_tables else "streams")
 
 
 def _without_detached(arguments: Sequence[str]) -> list[str]:
@@ -220,6 +231,7 @@ class _Run:
         """Run the program and wait for its jobs; return the exit code."""
         from headrace.config.options.python import FILES
         from headrace.datastream.execution_context import ExecutionContext
+        from headrace.spark.early_start import abandon
         from headrace.util.import_paths import add_to_import_path
 
         context = ExecutionContext(
@@ -242,6 +254,7 @@ class _Run:
             if self._keeps_page:
                 self._keep_page()
                 self._close_plane()
+            abandon()
             if not is_clean:
                 # An orderly exit would wait for Spark again. Java ends when it sees the end of its input.
                 sys.stdout.flush()

@@ -267,7 +267,7 @@ def dispose(path: str) -> None:
 
     Checkpoints are not deleted: others may share their files.
     """
-    from headrace.runtime.checkpoint.storage import delete_savepoint
+    from headrace.runtime.checkpoint.savepoints import delete_savepoint
 
     delete_savepoint(path)
     click.echo(f"deleted {path}", err=True)

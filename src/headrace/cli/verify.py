@@ -58,6 +58,9 @@ class _Verified(BaseException):
 )
 @click.option("--key", metavar="FIELD", help="The key of output rows: their order per key is compared, too.")
 @click.option("--only-last", is_flag=True, help="With --key: compare only the last row of each key.")
+@click.option(
+    "--duplicates", is_flag=True, help="Have records come twice, too: results must be the same all the same."
+)
 @click.option("--html", "page", metavar="FILE", help="Write the report as a page.")
 @program_options
 @click.pass_context
@@ -73,17 +76,21 @@ def verify(
     outputs: tuple[str, ...],
     key: str | None,
     only_last: bool,
+    duplicates: bool,
     page: str | None,
     alias: bool | None,
     file: str | None,
     words: tuple[str, ...],
 ) -> None:
-    """Run the job of PROGRAM many times, without Spark, and compare what its sinks get.
+    """Run the job of PROGRAM many times and compare what its sinks get.
 
     Input is read from the job's sources once. Seeds decide how it is cut into epochs, the parallelism, which tasks
     fail, when workers, hosts and the driver are lost, when the job is rescaled, stopped with a savepoint and restored,
     and whether it runs live. The output must always be the same. A difference is shrunk to few records and faults, and
     printed with a test to keep; the exit code is 1 then. docs/debugging.md explains what is found.
+
+    Jobs run in this process, without Spark. Those with tables run on Spark, with their own sources, which must have an
+    end. Cuts, parallelism, savepoints, lost drivers and rescaling are varied; what is left of changelogs is compared.
     """
     from headrace.verify.report import html_report, kept_test, text_report
     from headrace.verify.verification import VerifySettings
@@ -92,7 +99,7 @@ def verify(
         raise click.UsageError("--only-last needs --key")
     configuration = load_configuration(properties, parallelism or _PARALLELISM, master)
     program, arguments = load_program(file, words)
-    settings = VerifySettings(budget, runs, seed, records, outputs, key, only_last)
+    settings = VerifySettings(budget, runs, seed, records, outputs, key, only_last, duplicates)
     found = _verified(program, arguments, configuration, alias, settings)
     result, job = found.result, found.job
     test = None

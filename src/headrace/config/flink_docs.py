@@ -8,6 +8,7 @@ from typing import Final
 
 from headrace.config.flink.answers import AnswerKind
 from headrace.config.flink.documented import DocumentedKey, documented_keys
+from headrace.config.flink.reporters import answer_of_reporter
 from headrace.config.registry import KnownKey, known_options
 
 __all__ = ["FLINK_PAGE", "answer_in_words", "render_flink_keys"]
@@ -48,9 +49,7 @@ def answer_in_words(known: KnownKey) -> tuple[str, str]:
 
 def render_flink_keys() -> str:
     """Make the text of the page."""
-    rows = [
-        (each, *answer_in_words(known_options().look_up(each.example))) for each in documented_keys().values()
-    ]
+    rows = [(each, *_answer(each)) for each in documented_keys().values()]
     counts = Counter(answer for _, answer, _ in rows)
     head = _HEAD.format(
         count=len(rows),
@@ -61,6 +60,10 @@ def render_flink_keys() -> str:
     )
     table = ["| key | type | default in Flink | here | counterpart or reason |", "|---|---|---|---|---|"]
     return "\n".join([head, *table, *(_row(*row) for row in rows), ""])
+
+
+def _answer(key: DocumentedKey) -> tuple[str, str]:
+    return answer_of_reporter(key.key) or answer_in_words(known_options().look_up(key.example))
 
 
 def _row(key: DocumentedKey, answer: str, text: str) -> str:

@@ -51,6 +51,8 @@ class SinkAbility:
     accepts: ChangelogMode
     #: Whether INSERT OVERWRITE can replace what is there.
     can_overwrite: bool = False
+    #: Columns of the table whose equal rows must come to one writer, as rows of a partition do.
+    shuffle_by: tuple[str, ...] = ()
 
 
 #: The ability of a sink that only takes new rows.

@@ -16,7 +16,6 @@ from headrace.datastream.functions import Function, KeySelector, Partitioner
 from headrace.errors import (
     JobDefinitionError,
     TypeInferenceError,
-    UnsupportedFeatureError,
     describe_function,
     shorten,
 )
@@ -142,12 +141,3 @@ def check_uid_hash(given: Any) -> str:
             hint="take it from the logs or the REST API; to name an operator, call uid() instead",
         )
     return given.lower()
-
-
-def no_java_code(call: str) -> UnsupportedFeatureError:
-    """Return the error of calls that load Java code."""
-    return UnsupportedFeatureError(
-        f"{call}: headrace runs Python functions and loads no Java code of a program",
-        feature=call,
-        hint="use a Python connector; Spark's own packages are set with spark.jars.packages",
-    )

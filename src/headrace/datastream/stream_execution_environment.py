@@ -30,8 +30,8 @@ from headrace.datastream._checks import (
     check_text,
     check_type,
     kind_and_value,
-    no_java_code,
 )
+from headrace.datastream._jars import no_java, pass_over_jars
 from headrace.datastream._older_names import OlderMethods
 from headrace.datastream._program_configuration import ProgramConfiguration
 from headrace.datastream._typed_elements import typed_elements
@@ -315,12 +315,12 @@ class StreamExecutionEnvironment(OlderMethods):
         self._set(python.EXECUTABLE, check_text("set_python_executable", "interpreter", python_exec))
 
     def add_jars(self, *jars_path: str) -> None:
-        """Refused: no Java code of a program is loaded."""
-        raise no_java_code("add_jars()")
+        """Take jars of Flink's connectors and formats that headrace has itself; others are refused."""
+        pass_over_jars(*jars_path)
 
     def add_classpaths(self, *classpaths: str) -> None:
         """Refused: no Java code of a program is loaded."""
-        raise no_java_code("add_classpaths()")
+        raise no_java("add_classpaths()")
 
     def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
         """Ship a file or directory; functions get its path with ``get_distributed_cache()``.

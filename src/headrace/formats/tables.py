@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 from headrace.common.changelog import ChangelogMode
 from headrace.common.serialization import BulkWriterFactory, DeserializationSchema, SerializationSchema
 from headrace.config.table_options import TableOptions
-from headrace.errors import ConfigurationError, UnsupportedFeatureError
+from headrace.errors import ConfigurationError
 from headrace.types.logical import DataType, RowType
 from headrace.util.plugins import FORMATS
 
@@ -120,13 +120,6 @@ def file_format(options: TableOptions) -> TableFileFormat:
 
 def _named(options: TableOptions, key: str, ability: type[Any]) -> Any:
     name = options.required(key)
-    if name == "protobuf" and name not in FORMATS.names():
-        raise UnsupportedFeatureError(
-            f"table {options.table!r}: {key!r} = 'protobuf' is not supported: its messages are read with a compiled "
-            "Java class, and headrace loads no Java code",
-            feature="the format protobuf",
-            hint="use 'raw', and parse the bytes in a Python function; or install a package that brings the format",
-        )
     made = FORMATS.make(name, options.below(f"{key.removesuffix('format')}{name}."))
     if not isinstance(made, ability):
         raise options.wrong(key, f"one of {', '.join(_names(ability))}")

@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
+from headrace.common.typed_text import float_text
 from headrace.common.types import Row
 from headrace.errors import UnsupportedFeatureError
 from headrace.table._printing import shown
@@ -39,6 +40,7 @@ _ROOTS: Final[dict[type[t.DataType], str]] = {
     t.DecimalType: "DECIMAL",
     t.CharType: "CHAR",
     t.VarCharType: "VARCHAR",
+    t.VariantType: "VARIANT",
     t.BinaryType: "BINARY",
     t.VarBinaryType: "VARBINARY",
     t.DateType: "DATE",
@@ -124,6 +126,8 @@ def _json(value: Any, data_type: t.DataType | None, zone: ZoneInfo) -> Any:
             return _map(value, data_type, zone)
         case datetime.datetime():
             return _timestamp(value, data_type, zone)
+        case float() if isinstance(data_type, t.FloatType) and math.isfinite(value):
+            return msgspec.Raw(float_text(value).encode("ascii"))
         case _:
             return _plain(value)
 

@@ -9,7 +9,7 @@ clock, no thread: times come in with each call, in milliseconds since the epoch.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from enum import Enum
 from types import MappingProxyType
 from typing import Final
@@ -255,12 +255,13 @@ class ExecutionGraph:
             if subtask.current.state is _E.CREATED:
                 subtask.current.transition(_E.SCHEDULED, now_ms)
 
-    def deploy(self, now_ms: int) -> None:
-        """All subtasks have slots, and run."""
+    def deploy(self, now_ms: int, vertices: Collection[str] | None = None) -> None:
+        """All subtasks, or those of some vertices, have slots, and run."""
         self.schedule(now_ms)
         for state in (_E.DEPLOYING, _E.INITIALIZING, _E.RUNNING):
-            for _, subtask in self.subtasks():
-                subtask.current.transition(state, now_ms)
+            for vertex_id, subtask in self.subtasks():
+                if vertices is None or vertex_id in vertices:
+                    subtask.current.transition(state, now_ms)
 
     def finish(self, vertex_id: str, subtask: int, now_ms: int) -> None:
         """A subtask has done all it ever will; nothing changes if it has ended already."""
@@ -268,11 +269,17 @@ class ExecutionGraph:
         if not current.state.is_terminal:
             current.transition(_E.FINISHED, now_ms)
 
-    def end(self, state: ExecutionState, now_ms: int, cause: BaseException | None = None) -> None:
-        """All subtasks that have not ended do so: CANCELED or FAILED."""
-        for _, subtask in self.subtasks():
+    def end(
+        self,
+        state: ExecutionState,
+        now_ms: int,
+        cause: BaseException | None = None,
+        vertices: Collection[str] | None = None,
+    ) -> None:
+        """All subtasks, or those of some vertices, that have not ended do so: CANCELED or FAILED."""
+        for vertex_id, subtask in self.subtasks():
             current = subtask.current
-            if current.state.is_terminal:
+            if current.state.is_terminal or not (vertices is None or vertex_id in vertices):
                 continue
             if state is _E.CANCELED and current.state is _E.RUNNING:
                 current.transition(_E.CANCELING, now_ms)

@@ -75,6 +75,9 @@ class JobVertex:
     #: How long a record of a live job may wait for others that fill its buffer; negative: until it is full or there
     #: is nothing else to do; None: as the job's options say.
     buffer_timeout_ms: int | None = None
+    #: Whether it was planned with one subtask while others got more: it keeps one when the job is rescaled, also from
+    #: one subtask each.
+    stays_single: bool = False
 
     @property
     def head(self) -> OperatorNode:

@@ -146,6 +146,11 @@ def is_one_stream(job: JobGraph) -> bool:
     return [part.is_table for part in parts_of(job)] == [False]
 
 
+def is_one_part(job: JobGraph) -> bool:
+    """Whether a job is of streams alone, or of tables alone."""
+    return len(parts_of(job)) == 1
+
+
 def part_job(job: JobGraph, part: Part) -> JobGraph:
     """Return a part of streams as a job of its own: its vertices, and the edges between them."""
     if part.is_table:

@@ -21,7 +21,8 @@ def with_parallelism(job: JobGraph, parallelism: Mapping[str, int]) -> JobGraph:
     unknown = sorted(set(parallelism) - {vertex.vertex_id for vertex in job.vertices})
     if unknown:
         raise JobDefinitionError(f"job '{job.name}' has no vertex {', '.join(unknown)}")
-    vertices = tuple(_rescaled(vertex, parallelism.get(vertex.vertex_id)) for vertex in job.vertices)
+    noted = (replace(vertex, stays_single=is_single(vertex, job)) for vertex in job.vertices)
+    vertices = tuple(_rescaled(vertex, parallelism.get(vertex.vertex_id)) for vertex in noted)
     counts = {vertex.vertex_id: vertex.parallelism for vertex in vertices}
     return replace(job, vertices=vertices, edges=tuple(_reconnected(edge, counts) for edge in job.edges))
 
@@ -29,8 +30,8 @@ def with_parallelism(job: JobGraph, parallelism: Mapping[str, int]) -> JobGraph:
 def uniform_parallelism(job: JobGraph, parallelism: int) -> dict[str, int]:
     """Return the parallelism of each vertex when the whole job is set to one.
 
-    Vertices that can only have one subtask stay as they are, and so do those that were given one while others have
-    more: ask for it with the job as it was submitted, since a job that is at one looks as if all were made for one.
+    Vertices that can only have one subtask stay as they are, and so do those that were given one while others had
+    more.
 
     Raises:
         JobDefinitionError: If it is no number of subtasks, or no vertex can have as many.
@@ -46,7 +47,9 @@ def uniform_parallelism(job: JobGraph, parallelism: int) -> dict[str, int]:
 
 def is_single(vertex: JobVertex, job: JobGraph) -> bool:
     """Whether a vertex was made for one subtask while others were not, such as a source that cannot be split."""
-    return vertex.parallelism == 1 and any(other.parallelism > 1 for other in job.vertices)
+    if vertex.parallelism != 1:
+        return False
+    return vertex.stays_single or any(other.parallelism > 1 for other in job.vertices)
 
 
 def _rescaled(vertex: JobVertex, parallelism: int | None) -> JobVertex:

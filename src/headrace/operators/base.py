@@ -61,8 +61,12 @@ class Operator:
 
     #: Set by the task before ``open``.
     output: Output
+    #: About how many results of timers and windows leave together. 1 if somebody wants to know which is whose.
+    results_per_batch: int = 5_000
     #: Whether its input is the rows of a table, as `TableRows`.
     takes_table_rows: ClassVar[bool] = False
+    #: For how long it waited for the outside in the last ``end_epoch``: for as long with few records as with many.
+    waited_ns: int = 0
 
     def open(self, context: OperatorContext) -> None:
         """Get ready: build state handles, open the user function."""

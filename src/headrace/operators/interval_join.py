@@ -211,6 +211,9 @@ class IntervalJoiner(FunctionOperator):
                 results = call(value, met, pair) if is_left else call(met, value, pair)
                 if results is not None:
                     add(results, max(timestamp, other_timestamp))
+                if len(self._emission.values) >= self.results_per_batch:
+                    self._emission.flush()
+                    self._emission.start(Batch([], []))
 
     def _hand_on_late(self, late: Batch, ours: _Side) -> None:
         if not late.values:

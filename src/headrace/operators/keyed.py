@@ -20,8 +20,6 @@ from headrace.operators.process_context import KeyedProcessContext
 from headrace.operators.timed import TimedOperator
 from headrace.state.isolation import ATOMS, is_all_atoms
 
-#: Records of a keyed batch reduction that leave together when the input has ended.
-_FINAL_BATCH = 5_000
 REDUCE_STATE = "_reduced"
 
 
@@ -188,5 +186,5 @@ class Reducer(KeyedOperator):
         if not self._emits_final_only:
             return
         values = self._table.values()
-        while batch := list(islice(values, _FINAL_BATCH)):
+        while batch := list(islice(values, self.results_per_batch)):
             self.output.emit(Batch(batch))

@@ -66,6 +66,11 @@ class SortedInput(Operator):
         self._keeps_untimed = keeps_untimed
         self._watermark = MIN_WATERMARK
 
+    @property
+    def inner(self) -> Operator:
+        """What gets the records."""
+        return self._operator
+
     def open(self, context: OperatorContext) -> None:
         self._context = context
         # What functions see of event time is the time of the key at hand.

@@ -12,9 +12,6 @@ from headrace.operators.time import TimeDomain
 from headrace.operators.timers import OperatorTimers
 from headrace.state.timers import Timer
 
-#: Results of timers leave in batches of about this many.
-_BATCH = 5_000
-
 
 class TimedOperator(FunctionOperator):
     """Gives a keyed function its timers."""
@@ -55,6 +52,6 @@ class TimedOperator(FunctionOperator):
                 self._timer_emission.add(results, time)
         except Exception as error:
             raise self.located(error, timer.key, "on_timer()") from error
-        if len(self._timer_emission.values) >= _BATCH:
+        if len(self._timer_emission.values) >= self.results_per_batch:
             self._timer_emission.flush()
             self._timer_emission.start(Batch([], []))

@@ -32,6 +32,7 @@ from headrace.planner.physical import Sink, StreamTarget, Values
 from headrace.planner.rules.plain import with_a_column
 from headrace.planner.stream_borders import RECORD_TIME, StreamInput, time_of_records
 from headrace.planner.translate import Connectors, TranslationSettings
+from headrace.planner.translate.context import columns_by_name
 from headrace.planner.user_functions import aggregate_of, callable_of, is_pandas
 from headrace.planner.windows import WindowFunctionSpec, WindowKind, WindowProperty
 from headrace.types import logical as t
@@ -180,7 +181,13 @@ def _sink(request: SinkRequest, connectors: Connectors, output: steps.Schema, po
     choice = connectors.sink_of(target)
     keys = tuple(output[key].name for key in request.keys)
     return TableNode(
-        d.TableSinkDeclaration(choice.sink, schema=output, mode=choice.mode, keys=keys),
+        d.TableSinkDeclaration(
+            choice.sink,
+            schema=output,
+            mode=choice.mode,
+            keys=keys,
+            shuffle_by=columns_by_name(request.schema, output, choice.shuffle_by),
+        ),
         f"Sink: {request.name}",
         (TableInput(position, steps.Fragment((), output)),),
     )

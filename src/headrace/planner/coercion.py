@@ -193,6 +193,7 @@ _EXPLICIT: Final[tuple[tuple[type[t.DataType], tuple[type[t.DataType], ...]], ..
     (t.VarCharType, (*_SIMPLE, t.BinaryType, t.VarBinaryType)),
     (t.NumericType, (t.NumericType, t.BooleanType)),
     (t.BooleanType, (t.NumericType,)),
+    (t.VariantType, (t.NumericType, t.BooleanType)),
     (t.DateType, _TIMESTAMPS),
     (t.TimeType, _TIMESTAMPS),
     (t.BinaryType, (t.BinaryType, t.VarBinaryType)),

@@ -159,7 +159,16 @@ def _work(node: p.PhysicalNode) -> float:
 def _keeps_rows(node: p.PhysicalNode) -> bool:
     stateful = (p.GroupAggregate, p.WindowAggregate, p.Join, p.WindowJoin, p.Rank, p.WindowRank)
     return isinstance(
-        node, (*stateful, p.Deduplicate, p.ChangelogNormalize, p.TemporalSort, p.OverAggregate, p.Match)
+        node,
+        (
+            *stateful,
+            p.Deduplicate,
+            p.ChangelogNormalize,
+            p.TemporalSort,
+            p.SessionRows,
+            p.OverAggregate,
+            p.Match,
+        ),
     )
 
 

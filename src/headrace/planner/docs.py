@@ -44,6 +44,8 @@ _TITLES: Final = {
     "conditional": "Conditions",
     "collection": "Arrays, maps and rows",
     "JSON": "JSON",
+    "variant": "VARIANT",
+    "hive": "Functions of Hive, after LOAD MODULE hive",
 }
 _CASTS: Final = """\
 ## Casts

@@ -17,6 +17,7 @@ from headrace.planner.expressions import REPLICATE, Call, Expression, InputRef, 
 from headrace.planner.functions import FUNCTIONS
 from headrace.planner.functions.temporal import truncated
 from headrace.planner.functions.text import quoted
+from headrace.planner.functions.variants import variant_cast
 from headrace.types.logical import MAX_LENGTH, quote_name
 
 __all__ = ["SPARK_SETTINGS", "emit", "emit_literal"]
@@ -131,6 +132,8 @@ def _day_time(value: datetime.timedelta) -> str:
 def _cast(text: str, source: t.DataType, target: t.DataType, is_try: bool) -> str:
     if source.nullable() == target.nullable():
         return text
+    if isinstance(source, t.VariantType) and not is_string(target):
+        return variant_cast(text, target, is_try=is_try)
     if is_string(target):
         return _fit(_to_string(text, source), source, target)
     if is_string(source) and not is_try:
@@ -174,7 +177,7 @@ def _fit(text: str, source: t.DataType, target: t.DataType) -> str:
 
 def _to_string(text: str, source: t.DataType) -> str:
     match source:
-        case t.CharType() | t.VarCharType():
+        case t.CharType() | t.VarCharType() | t.VariantType():
             return text
         case t.BooleanType():
             return f"upper(CAST({text} AS string))"
@@ -196,10 +199,28 @@ def _to_string(text: str, source: t.DataType) -> str:
             fields = (_to_string(f"{text}.{quote_name(field.name)}", field.data_type) for field in source)
             parts = ", ".join(f"coalesce({field}, 'NULL')" for field in fields)
             return f"IF({text} IS NULL, NULL, concat('(', concat_ws(', ', {parts}), ')'))"
-        case t.DayTimeIntervalType() | t.YearMonthIntervalType():
-            raise InvariantViolation("a CAST of an interval to a string was let through")
+        case t.YearMonthIntervalType():
+            months = f"(extract(YEAR FROM {text}) * 12 + extract(MONTH FROM {text}))"
+            parts = f"abs({months}) div 12, abs({months}) % 12"
+            shown = f"format_string('%s%d-%02d', IF({months} < 0, '-', '+'), {parts})"
+            return f"IF({text} IS NULL, NULL, {shown})"
+        case t.DayTimeIntervalType():
+            return _span_text(text)
         case t.DateType() | t.TimeType() | t.FloatType() | t.DoubleType() | _:
             return f"CAST({text} AS string)"
+
+
+def _span_text(text: str) -> str:
+    """A span of time as Flink writes it: `+1 02:03:04.567`."""
+    start = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
+    ms = f"timestampdiff(MILLISECOND, {start}, {start} + {text})"
+    size = f"abs({ms})"
+    units = ((86_400_000, None), (3_600_000, 24), (60_000, 60), (1000, 60), (1, 1000))
+    parts = ", ".join(
+        f"{size} div {unit}" if wrap is None else f"({size} div {unit}) % {wrap}" for unit, wrap in units
+    )
+    sign = f"IF({ms} < 0, '-', '+')"
+    return f"IF({text} IS NULL, NULL, format_string('%s%d %02d:%02d:%02d.%03d', {sign}, {parts}))"
 
 
 def _map_to_string(text: str, source: t.MapType | t.MultisetType) -> str:

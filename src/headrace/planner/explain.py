@@ -231,8 +231,10 @@ def _attributes(node: PhysicalNode) -> Attributes:
         case physical.Exchange():
             keys = ", ".join(names[key] for key in node.columns)
             return [("distribution", f"hash[{keys}]" if node.columns else "single")]
-        case physical.WindowTableFunction():
-            return [("window", _window(node.window, names[node.time_index]))]
+        case physical.WindowTableFunction() | physical.SessionRows():
+            window = ("window", _window(node.window, names[node.time_index]))
+            parts = [("partitionBy", ", ".join(names[key] for key in node.partition_by))]
+            return [window, *(parts if node.partition_by else [])]
         case physical.GroupAggregate():
             return _aggregate_attributes(node.keys, node.calls, node.names, names)
         case physical.WindowAggregate():

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from headrace.errors import InvariantViolation, UnsupportedFeatureError
+from headrace.errors import InvariantViolation
 from headrace.operators.table.steps import (
     Explode,
     Fragment,
@@ -280,10 +280,6 @@ def as_collection(sql: str, data_type: t.DataType) -> tuple[str, t.DataType]:
 
 def windows(stream: Stream, node: p.WindowTableFunction, *, is_utc: bool) -> Stream:
     """Give each row once per window it is in."""
-    if node.window.kind is WindowKind.SESSION:
-        raise UnsupportedFeatureError.not_yet(
-            "SESSION windows without an aggregation over them", "GROUP BY window_start, window_end"
-        )
     width = len(stream.columns)
     columns = columns_of(node.schema)
     time = stream.columns[node.time_index]

@@ -32,6 +32,7 @@ from headrace.planner.physical import (
     ProcessTable,
     Rank,
     RankStrategy,
+    SessionRows,
     Sink,
     StreamTarget,
     TableScan,
@@ -52,7 +53,7 @@ __all__ = ["infer_changelogs"]
 #: Nodes that hand rows on with the kind they came with.
 _PASSING = (Calc, Exchange, Expand, Unnest, WatermarkAssigner, WindowTableFunction, Union)
 #: Nodes that cannot take back what they were given.
-_INSERTS_ONLY = (IntervalJoin, WindowJoin, WindowRank, TemporalSort, Match)
+_INSERTS_ONLY = (IntervalJoin, WindowJoin, WindowRank, TemporalSort, SessionRows, Match)
 
 _UPDATING = ChangelogMode.of(RowKind.INSERT, RowKind.UPDATE_AFTER)
 

@@ -15,7 +15,14 @@ from headrace.catalog.objects import CatalogTable, CatalogView, ComputedColumn, 
 from headrace.config.secrets import looks_secret
 from headrace.errors import CatalogError, UnsupportedFeatureError
 from headrace.planner import statements as s
-from headrace.planner.functions import FUNCTIONS, built_in_names, find_aggregate, over_lists
+from headrace.planner.functions import (
+    FUNCTIONS,
+    built_in_names,
+    find_aggregate,
+    find_function,
+    module_names,
+    over_lists,
+)
 from headrace.planner.show_create import HIDDEN, create_catalog_text, create_table_text, create_view_text
 
 __all__ = ["Rows", "inspect"]
@@ -124,7 +131,8 @@ def _names(statement: s.Show, manager: CatalogManager) -> list[str]:
         case s.ShowSubject.USER_FUNCTIONS:
             names = manager.user_functions()
         case s.ShowSubject.FUNCTIONS:
-            names = sorted({*manager.user_functions(), *built_in_names()})
+            loaded = (name for each in manager.modules.used() for name in module_names(each))
+            names = sorted({*manager.user_functions(), *built_in_names(), *loaded})
         case s.ShowSubject.MODULES:
             names = manager.modules.used()
         case s.ShowSubject.PROCEDURES:
@@ -197,7 +205,10 @@ def _describe_function(statement: s.DescribeFunction, manager: CatalogManager) -
         return _information(_user_function(found, path, manager))
     name = path[-1].upper()
     listed = {one.name: one for one in over_lists()}
-    built_in, aggregate = FUNCTIONS.find(name), find_aggregate(name) or listed.get(name)
+    built_in, aggregate = (
+        find_function(name, manager.modules.used()),
+        find_aggregate(name) or listed.get(name),
+    )
     if len(path) > 1 or (built_in is None and aggregate is None):
         raise CatalogError(
             f"function {'.'.join(path)!r} does not exist",

@@ -86,10 +86,7 @@ def declarations(
         ttls_ms: How long rows of each side stay.
     """
     outer = outer_sides(node.kind)
-    keys = [
-        tuple(columns[at].name for at in own)
-        for columns, own in zip(sides, (node.left_keys, node.right_keys), strict=True)
-    ]
+    keys = _key_names(node, sides)
     given = [
         (*columns, *(f.column(name, BIGINT) for name in _IDS[side] if side in outer))
         for side, columns in enumerate(sides)
@@ -119,10 +116,7 @@ def window_declarations(
 ) -> tuple[d.WindowJoinDeclaration, d.JoinAssociationsDeclaration]:
     """Return both halves of a window join, whose sides have `window_bounds` behind their columns; as `declarations`."""
     outer = outer_sides(node.kind)
-    keys = [
-        tuple(columns[at].name for at in own)
-        for columns, own in zip(sides, (node.left_keys, node.right_keys), strict=True)
-    ]
+    keys = _key_names(node, sides)
     bounds = [window_bounds(side) for side in (_LEFT, _RIGHT)]
     names = [tuple(each.name for each in pair) for pair in bounds]
     given = [
@@ -146,6 +140,15 @@ def window_declarations(
     in_windows = [(*own, *pair) for own, pair in zip(keys, names, strict=True)]
     ends = (names[_LEFT][1], names[_RIGHT][1])
     return matching, _associations(node.kind, sides, in_windows, output, (0, 0), ends)
+
+
+def _key_names(
+    node: p.Join | p.WindowJoin, sides: tuple[Sequence[steps.StepColumn], Sequence[steps.StepColumn]]
+) -> list[tuple[str, ...]]:
+    return [
+        tuple(columns[at].name for at in own)
+        for columns, own in zip(sides, (node.left_keys, node.right_keys), strict=True)
+    ]
 
 
 def window_bounds(side: int) -> tuple[steps.StepColumn, steps.StepColumn]:

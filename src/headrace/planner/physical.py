@@ -49,6 +49,7 @@ __all__ = [
     "PhysicalNode",
     "Rank",
     "RankStrategy",
+    "SessionRows",
     "Sink",
     "SinkTarget",
     "StreamTarget",
@@ -241,6 +242,19 @@ class WindowTableFunction(OneInput):
     time_index: int
     #: Columns that sessions are kept apart by.
     partition_by: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SessionRows(OneInput):
+    """Each row with its session, when the session is over; columns as of `WindowTableFunction`."""
+
+    window: WindowFunctionSpec
+    time_index: int
+    partition_by: tuple[int, ...]
+
+    @property
+    def label(self) -> str:
+        return "WindowTableFunction"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

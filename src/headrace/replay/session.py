@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any
 
 from headrace.elements import Batch
+from headrace.graph.table_job import is_table_vertex
 from headrace.operators.io import SinkTask, SourceTask
 from headrace.operators.recorded_reader import RecordedReader
 from headrace.replay.recordings import JobRecording
@@ -93,7 +94,13 @@ class ReplaySession:
         done: dict[SubtaskId, SubtaskReplay] = {}
         for level, subtasks in enumerate(self.layout.levels):
             for partition, subtask in enumerate(subtasks):
-                if not self.plan.subtasks[subtask].has_ended:
+                if self.plan.subtasks[subtask].has_ended:
+                    continue
+                if is_table_vertex(self.code.job.vertex(subtask.vertex_id)):
+                    replayed = self._run_table(subtask)
+                    if replayed is not None:
+                        done[subtask] = replayed
+                else:
                     done[subtask] = self._run(subtask, self._inbox.pop((level, partition), []))
         return done
 
@@ -110,12 +117,20 @@ class ReplaySession:
         trace = self._trace_of(subtask)
         task = StreamTask(self.code.job, self.layout, subtask, self.code.lineage, self._settings, trace=trace)
         self._closing.callback(close_quietly, task)
+        trace.expect(task.in_order(buffers))
         report = self.epoch.reports.get(subtask)
         task.begin(self.plan, 0 if report is None else report.spark_attempt, self._send)
         for _ in task.process(buffers):
             pass
         exhausted = isinstance(trace.clock, RecordedClock) and trace.clock.is_exhausted
         return SubtaskReplay(task.report(), trace.sinks, exhausted)
+
+    def _run_table(self, subtask: SubtaskId) -> SubtaskReplay | None:
+        # Few jobs need the modules of tables, and they take long to import.
+        from headrace.replay.tables import replay_table_subtask
+
+        replayed = replay_table_subtask(self, subtask, self._settings)
+        return None if replayed is None else SubtaskReplay(*replayed)
 
     def _send(self, level: int, partition: int, buffer: bytes) -> None:
         self._inbox[level, partition].append((read_header(buffer), buffer))
@@ -127,13 +142,17 @@ class ReplaySession:
             failed = self.epoch.task_files("task", subtask)
             trace = pickle.loads(read_file(failed[-1])) if failed else None
         before = None if self._before_record is None else partial(self._before_record, subtask)
-        return ReplayTrace(
-            self._clock(trace),
+        return self._make_trace(
+            subtask,
+            clock=self._clock(trace),
             attempt_id=None if report is None else report.attempt_id,
             before_record=before,
             runs_sinks=self._runs_sinks,
             inputs=self._input_of(subtask, report),
         )
+
+    def _make_trace(self, subtask: SubtaskId, **arguments: Any) -> ReplayTrace:
+        return ReplayTrace(**arguments)
 
     def _clock(self, trace: TaskTrace | None) -> TaskClock:
         return FixedClock(self.epoch.planned.planned_ms) if trace is None else RecordedClock(trace.clock)
@@ -181,6 +200,9 @@ class ReplayTrace(Trace):
                 link.operator.tap = partial(self._note, self.sinks.setdefault(link.node.operator_id, []))
             elif isinstance(link.operator, SourceTask) and self._inputs is not None:
                 link.operator.reader_of = partial(RecordedReader, self._inputs)
+
+    def expect(self, buffers: list[tuple[Header, bytes]]) -> None:
+        """Take notice of the epoch's input, in the order in which it will be read."""
 
     def pieces(self, batches: Iterator[Batch]) -> Iterator[Batch]:
         """Say so before each record, if anything waits for one."""

@@ -44,6 +44,7 @@ from headrace.rest.resources import (
     taskmanagers,
     threads,
     vertices,
+    why,
 )
 from headrace.rest.routing import Endpoint, RouteTable
 from headrace.rest.security import Guard
@@ -71,6 +72,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *epochs.ENDPOINTS,
     *pulse.ENDPOINTS,
     *vertices.ENDPOINTS,
+    *why.ENDPOINTS,
     *flame_graphs.ENDPOINTS,
     *metrics.ENDPOINTS,
     *prometheus.ENDPOINTS,

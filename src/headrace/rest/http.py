@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -45,8 +46,14 @@ class Request:
         Raises:
             RestError: If it is not what the request takes.
         """
+        body = self.body.strip() or b"{}"
         try:
-            return msgspec.json.decode(self.body.strip() or b"{}", type=kind)
+            return msgspec.json.decode(body, type=kind)
+        except msgspec.ValidationError as error:
+            # To JSON, 3.0 is a whole number like 3.
+            with suppress(msgspec.MsgspecError):
+                return msgspec.convert(_with_whole_numbers(msgspec.json.decode(body)), kind)
+            raise RestError(400, f"Bad request: invalid body: {error}") from error
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise RestError(400, f"Bad request: invalid body: {error}") from error
 
@@ -81,6 +88,17 @@ class Response:
 
 def json_response(value: Any, status: int = 200) -> Response:
     return Response(msgspec.json.encode(value), status)
+
+
+def _with_whole_numbers(value: Any) -> Any:
+    """Return JSON with numbers that are whole as integers."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, list):
+        return [_with_whole_numbers(each) for each in value]
+    if isinstance(value, dict):
+        return {name: _with_whole_numbers(each) for name, each in value.items()}
+    return value
 
 
 def error_response(status: int, *messages: str, headers: Mapping[str, str] | None = None) -> Response:

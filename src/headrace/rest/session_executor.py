@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -25,7 +26,12 @@ from headrace.runtime.high_availability.job_store import StoredJob
 from headrace.spark.user_code import pack_graph
 from headrace.util import clock
 
+_log = logging.getLogger(__name__)
+
+#: Between two questions whether a job is over: a short one is not kept waiting, a long one costs little, s.
+_FIRST_POLL_S = 0.02
 _POLL_S = 0.5
+_ENDING = frozenset({JobStatus.FAILING, JobStatus.FAILED, JobStatus.CANCELLING, JobStatus.CANCELED})
 #: A cluster that does not answer for so long is given up, s.
 _PATIENCE_S = 30.0
 _OPERATION_S = 24 * 3600.0
@@ -92,6 +98,8 @@ class RemoteJob:
         self.graph = graph
         self._path = f"/jobs/{graph.job_id}"
         self._result: Future[JobExecutionResult] = Future()
+        #: When the last failure was that the user has been told of, ms.
+        self._told_ms = 0
         if is_detached:
             self._result.set_result(JobExecutionResult(self.job_id, 0))
         else:
@@ -164,6 +172,7 @@ class RemoteJob:
 
     def _wait(self) -> None:
         last_s = time.monotonic()
+        pause_s = _FIRST_POLL_S
         while True:
             try:
                 answer = self._client.get(f"{self._path}/execution-result")
@@ -171,11 +180,24 @@ class RemoteJob:
                 if answer["status"]["id"] == "COMPLETED":
                     self._end(answer["job-execution-result"])
                     return
+                if pause_s == _POLL_S:
+                    self._tell_restarts()
             except ClusterError as error:
                 if not error.retryable or time.monotonic() - last_s > _PATIENCE_S:
                     self._result.set_exception(error)
                     return
-            time.sleep(_POLL_S)
+            time.sleep(pause_s)
+            pause_s = min(_POLL_S, 1.5 * pause_s)
+
+    def _tell_restarts(self) -> None:
+        """Say why the job was started again, as it is said where it runs."""
+        history = self._client.get(f"{self._path}/exceptions")["exceptionHistory"]["entries"]
+        new = [entry for entry in history if entry["timestamp"] > self._told_ms]
+        if not new or self.status() in _ENDING:
+            return  # what ends the job is its result
+        self._told_ms = max(entry["timestamp"] for entry in new)
+        for entry in reversed(new):
+            _log.warning("job '%s' restarts: %s", self.graph.name, entry["stacktrace"].partition("\n")[0])
 
     def _end(self, result: dict[str, Any]) -> None:
         status = result["application-status"]

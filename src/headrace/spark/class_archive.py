@@ -19,11 +19,11 @@ import shutil
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-import pyspark
-
+from headrace.spark.installation import spark_home
 from headrace.util.cache_home import cache_home
 
 __all__ = ["archive_options"]
@@ -76,7 +76,7 @@ def _java(environment: Mapping[str, str]) -> Path | None:
 def _digest(java: Path) -> str:
     """Name what an archive depends on: Java, and where which Spark is installed."""
     changed = java.stat().st_mtime_ns
-    parts = f"{java}\n{changed}\n{pyspark.__version__}\n{Path(pyspark.__file__).parent}"
+    parts = f"{java}\n{changed}\n{version('pyspark')}\n{spark_home()}"
     return hashlib.sha256(parts.encode()).hexdigest()[:16]
 
 

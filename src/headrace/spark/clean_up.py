@@ -20,7 +20,8 @@ from pyspark.errors import PySparkException
 
 from headrace.runtime.task.scratch import remove_scratch
 from headrace.runtime.task.settings import TaskSettings
-from headrace.spark.cluster import is_local, spark_executors
+from headrace.spark.cluster import spark_executors
+from headrace.spark.masters import is_local
 
 _log = logging.getLogger(__name__)
 

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
+from headrace.spark.masters import is_local
+
 
 class SparkExecutorInfo(NamedTuple):
     """One executor, as Spark's own status store knows it."""
@@ -44,16 +46,6 @@ def task_executors(executors: Sequence[SparkExecutorInfo], master: str) -> list[
     if is_local(master):
         return [_local(executor, master) for executor in executors]
     return [executor for executor in executors if executor.executor_id != "driver"]
-
-
-def is_local(master: str) -> bool:
-    """Whether Spark runs tasks in the driver's own process.
-
-    Example:
-        >>> [is_local(master) for master in ("local[2]", "local", "local-cluster[2,1,1024]", "spark://a:7077")]
-        [True, True, False, False]
-    """
-    return master.startswith("local") and not master.startswith("local-cluster")
 
 
 def _read(summary: Any) -> SparkExecutorInfo:

@@ -17,8 +17,8 @@ from headrace.errors import TaskLostError
 from headrace.operators.table.declarations import TableScanDeclaration, TableWatermarkSpec
 from headrace.operators.table.factory import as_spark_gives
 from headrace.operators.table.packed_input import PackedInput
-from headrace.operators.table.steps import Schema, Step, mentioned, read_by
-from headrace.spark.known_times import KnownTimes, stored_time, time_literal
+from headrace.operators.table.steps import Schema, Step, mentioned, read_by, read_steps
+from headrace.spark.known_times import KnownTimes, computed_watermark, stored_time, time_literal
 from headrace.spark.table_frames import PACKET_DDL, ddl
 from headrace.spark.table_worker import PieceRead, TableFunctions
 
@@ -52,11 +52,15 @@ class ColumnScan:
         self, session: SparkSession, functions: TableFunctions, packed: PackedInput, target: str
     ) -> DataFrame:
         """Return the rows of all subtasks in packets for a node; only the columns that these have are read."""
-        read = {name for name, _ in packed.source} | ({self.time} if self.time is not None else set())
-        numbered = [(number, piece.only(read)) for number, (_, piece) in enumerate(self.pieces)]
+        numbered = self.pieces_for(packed)
         function = functions.reading_pieces(self.vertex_id, numbered, self.time, (target, packed))
         seed = session.range(0, len(numbered), 1, max(1, len(numbered)))
         return seed.mapInArrow(function, PACKET_DDL)
+
+    def pieces_for(self, packed: PackedInput) -> list[tuple[int, FilePiece]]:
+        """Return all pieces with their numbers; only the columns that packets have are read."""
+        read = {name for name, _ in packed.source} | ({self.time} if self.time is not None else set())
+        return [(number, piece.only(read)) for number, (_, piece) in enumerate(self.pieces)]
 
     def rows(self, subtask: int) -> int:
         """Return how many rows a subtask has read; once they are."""
@@ -78,8 +82,11 @@ class ColumnScan:
         kind = next(column.spark_type for column in self.columns if column.name == self.time)
 
         known: list[KnownTimes] = []
+        own = computed_watermark(session, watermark, kind)
 
         def ms(subtask: int) -> int:
+            if own is not None:
+                return own(self._highest(subtask))
             if not known:  # all at once: Spark has to be asked
                 highest = {each: time_literal(kind, self._highest(each)) for each, _ in self.pieces}
                 known.append(KnownTimes(session, watermark, highest))
@@ -153,7 +160,7 @@ def _used(names: Sequence[str], scan: TableScanDeclaration, behind: Sequence[Seq
     first = scan.fragment.steps if scan.fragment is not None else ()
     texts: list[str] = [] if scan.watermark is None else [scan.watermark.time]
     for steps in behind:
-        read = read_by([*first, *steps])
+        read = read_by(read_steps([*first, *steps]))
         if read is None:
             return set(names)
         texts += read

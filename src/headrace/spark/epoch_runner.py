@@ -23,6 +23,7 @@ from headrace.runtime.epoch.layout import Layout
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskReport
 from headrace.runtime.task.level import JobCode, is_report, read_report
 from headrace.spark.artifacts import WorkerKind
+from headrace.spark.byte_shuffle import buffers_behind, remove_shuffles, shuffled, stage_of
 from headrace.spark.placement import Placement
 from headrace.spark.resource_profiles import stage_profiles
 from headrace.spark.runner import SparkRunner
@@ -77,11 +78,6 @@ class SparkEpochRunner(SparkRunner):
         except _FAILURES as error:
             raise self._failed(error) from None
 
-    def packed_job(self) -> bytes:
-        """Return the job as workers get it."""
-        packed: bytes = self._broadcast.value
-        return packed
-
     def first_level(self) -> Sequence[SubtaskId]:
         """Return the subtasks of the first level, in the order of its partitions."""
         return self._layout.levels[0]
@@ -112,8 +108,7 @@ class SparkEpochRunner(SparkRunner):
                     is_last=level == last,
                     has_input=level > 0 or table_rows is not None,
                 )
-                stage = stage.mapPartitionsWithIndex(function)
-                stage._bypass_serializer = True  # type: ignore[attr-defined]  # our function yields bytes already
+                stage = stage_of(stage, function)
                 if (profile := self._profiles[level]) is not None:
                     stage = stage.withResources(profile)
                 if level < last:
@@ -136,27 +131,14 @@ class SparkEpochRunner(SparkRunner):
 
     def _exchange(self, stage: RDD[Any], level: int) -> tuple[RDD[Any], Any]:
         """Put a shuffle behind a stage that yields partition numbers and buffers in turn, for the next level."""
-        jvm = self._context._jvm
-        assert jvm is not None
-        pairs = jvm.PairwiseRDD(stage._jrdd.rdd()).asJavaPairRDD()
-        shuffled = pairs.partitionBy(jvm.PythonPartitioner(len(self._layout.levels[level]), 0))
-        values = jvm.PythonRDD.valueOfPair(self._placement.place(level, shuffled))
-        return RDD(values, self._context, NoOpSerializer()), shuffled
+        shuffle = shuffled(self._context, stage._jrdd, len(self._layout.levels[level]))
+        return buffers_behind(self._context, self._placement.place(level, shuffle)), shuffle
 
     def free(self) -> None:
         """Remove what the epoch has left with Spark now; it would wait for a garbage collection of the driver."""
         shuffles, self._shuffles = self._shuffles, []
         kept, self._kept = self._kept, []
-        java_context = self._context._jsc
-        if java_context is None:
-            return
         for rdd in kept:
             with suppress(Py4JError, OSError):
                 rdd._jrdd.unpersist(False)
-        with suppress(Py4JError, OSError):  # what the epoch itself failed with matters more
-            cleaner = java_context.sc().cleaner()
-            if cleaner.isEmpty():
-                return
-            for shuffled in shuffles:
-                shuffle_id = shuffled.rdd().dependencies().head().shuffleId()
-                cleaner.get().doCleanupShuffle(shuffle_id, False)
+        remove_shuffles(self._context, shuffles)

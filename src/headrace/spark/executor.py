@@ -33,7 +33,7 @@ from headrace.errors import (
     UnsupportedFeatureError,
 )
 from headrace.graph.job_graph import JobGraph
-from headrace.graph.mixed_job import is_one_stream
+from headrace.graph.mixed_job import is_one_part, is_one_stream
 from headrace.graph.rescaling import uniform_parallelism
 from headrace.graph.table_job import is_table_vertex
 from headrace.runtime.artifacts import Artifact, find_artifacts
@@ -262,7 +262,7 @@ class SparkJob:
         #: Where state goes that nobody wants to keep.
         self._temporary = None if state_dir else make_temporary("state files", run_name, **whose)
         owner = Owner.here("copies of state", **whose)
-        is_recorded = not is_live and is_one_stream(job_graph)
+        is_recorded = not is_live and is_one_part(job_graph)
         self._task_settings = task_settings = _task_settings(
             configuration, run_name, owner, store, recording if is_recorded else None
         )

@@ -5,14 +5,17 @@ To find the highest time among all rows costs up to as much as to read them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from headrace.connectors.base import KnownTime, Slice, SparkSource
+from headrace.operators.table.arrow_sql import expression
 from headrace.operators.table.base import quote
 from headrace.operators.table.declarations import TableScanDeclaration, TableWatermarkSpec
 from headrace.operators.table.steps import Select, StepColumn
+from headrace.runtime.task.packing import UTC_ZONES
 from headrace.spark.carried_time import seen_ms
 
 #: A time that is so many microseconds after 1970, by Spark's type.
@@ -72,6 +75,30 @@ def known_time(
         micros = max((each.highest for each in known if each.highest is not None), default=None)
         highest[subtask] = time_literal(column.spark_type, micros)
     return KnownTimes(session, scan.watermark, highest) if highest else None
+
+
+def computed_watermark(
+    session: SparkSession, watermark: TableWatermarkSpec, spark_type: str
+) -> Callable[[int | None], int] | None:
+    """Return what computes a watermark of a time in microseconds without Spark; None if that takes Spark.
+
+    Args:
+        session: Whose time zone counts.
+        watermark: How it is read off a time.
+        spark_type: The type of the time.
+    """
+    if spark_type != "timestamp_ntz":
+        return None
+    time = pa.timestamp("us")
+    is_utc = session.conf.get("spark.sql.session.timeZone") in UTC_ZONES
+    made = expression(watermark.ms_of("`t`"), {"t": time}, is_utc=is_utc)
+    if made is None:
+        return None
+
+    def ms(micros: int | None) -> int:
+        return seen_ms(made.of({"t": pa.array([micros], time)}, 1)[0].as_py())
+
+    return ms
 
 
 def time_literal(spark_type: str, micros: int | None) -> str:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from pyspark import SparkContext
 
 from headrace.config.configuration import Configuration
-from headrace.config.options import autoscaler, live
+from headrace.config.options import live
 from headrace.config.options.exchange import KIND, ExchangeKind
 from headrace.config.options.execution import RUNTIME_MODE, RuntimeExecutionMode
 from headrace.config.options.scheduler import SCHEDULER, SchedulerType
 from headrace.errors import ConfigurationError, UnsupportedFeatureError
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.mixed_job import is_one_stream
-from headrace.spark.cluster import is_local, spark_executors
+from headrace.spark.cluster import spark_executors
+from headrace.spark.masters import is_local
 from headrace.spark.pipelined_exchange import check_version
 
 _BLOCKING = "set headrace.exchange.kind: blocking"
@@ -37,17 +38,9 @@ def runs_live(job: JobGraph, configuration: Configuration) -> bool:
             "headrace.exchange.kind: pipelined is for STREAMING jobs; execution.runtime-mode is BATCH",
             hint=_BLOCKING,
         )
-    if configuration.get(SCHEDULER) is SchedulerType.Adaptive:
-        raise UnsupportedFeatureError.not_yet(
-            f"{SCHEDULER.key}: Adaptive in live jobs", f"leave it out, or {_BLOCKING}"
-        )
     if job.slot_resources:
         raise UnsupportedFeatureError.not_yet(
             "slot sharing groups with cores and memory in live jobs", f"leave the amounts out, or {_BLOCKING}"
-        )
-    if configuration.get(autoscaler.ENABLED):
-        raise UnsupportedFeatureError.not_yet(
-            f"{autoscaler.ENABLED.key} in live jobs", f"leave it out, or {_BLOCKING}"
         )
     return True
 
@@ -81,7 +74,8 @@ def check_live(context: SparkContext, job: JobGraph, configuration: Configuratio
                 )
     # A cluster is waited for; the threads of this process do not get more.
     threads = sum(executor.cores for executor in spark_executors()) if is_here else 0
-    needed = needed_slots(job)
+    is_adaptive = configuration.get(SCHEDULER) is SchedulerType.Adaptive
+    needed = len(job.vertices) if is_adaptive else needed_slots(job)
     if is_here and threads < needed:
         raise ConfigurationError(
             f"job '{job.name}' has {needed} subtasks, which all run at the same time in live mode; Spark was "

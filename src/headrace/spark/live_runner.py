@@ -1,4 +1,4 @@
-"""Runs a live job as one Spark job: a Python stage per level, Spark's pipelined shuffle between them.
+"""Runs each region of a live job as one Spark job: a Python stage per level, Spark's pipelined shuffle between them.
 
 All tasks of all levels run at the same time, for as long as the run lasts. Spark carries their records; what the driver
 has to tell them goes over the control channel.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import pickle
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -17,29 +18,41 @@ from pyspark.core.rdd import RDD
 from pyspark.errors import PySparkException
 
 from headrace.errors import InvariantViolation, JobExecutionError
+from headrace.graph.regions import part_of_job
 from headrace.runtime.epoch.layout import Layout
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskReport
-from headrace.runtime.run.live_control import LiveControl
-from headrace.runtime.task.level import JobCode
+from headrace.runtime.run.live_control import RegionAttempt
 from headrace.runtime.task.live_settings import LiveSettings
-from headrace.spark.artifacts import WorkerKind
-from headrace.spark.cluster import is_local
 from headrace.spark.failures import recover
 from headrace.spark.live_worker import LiveFunction
+from headrace.spark.masters import is_local
 from headrace.spark.pipelined_exchange import live_stage, pipelined_shuffle
 from headrace.spark.runner import SparkRunner
 
 _FAILURES = (Py4JError, PySparkException, OSError, pickle.PicklingError)
 
 
+class SparkDeployment:
+    """The Spark job of a region: its subtasks run until it ends."""
+
+    def __init__(self, context: SparkContext, tag: str) -> None:
+        self._context = context
+        #: What Spark knows the job by.
+        self.tag = tag
+        self.ended = threading.Event()
+
+    def finish(self, timeout_s: float) -> bool:
+        """Wait for the Spark job to end."""
+        return self.ended.wait(timeout_s)
+
+    def cancel(self) -> None:
+        """End the Spark job."""
+        with suppress(Py4JError, OSError):  # without its Java process the job ends by itself
+            self._context.cancelJobsWithTag(self.tag)
+
+
 class SparkLiveRunner(SparkRunner):
     """Runs the subtasks of one live run on a Spark context."""
-
-    def __init__(self, context: SparkContext, code: JobCode, workers: WorkerKind | None = None) -> None:
-        super().__init__(context, code, workers)
-        self._layout = Layout(code.job)
-        self._ended = threading.Event()
-        self._ended.set()
 
     @property
     def control_host(self) -> str:
@@ -48,47 +61,58 @@ class SparkLiveRunner(SparkRunner):
             return "127.0.0.1"
         return self._context.getConf().get("spark.driver.host", "127.0.0.1") or "127.0.0.1"
 
-    def deploy(self, plan: EpochPlan, settings: LiveSettings, control: LiveControl) -> None:
-        """Start the Spark job."""
-        control.recover = recover
-        self._ended.clear()
+    def deploy(
+        self, vertices: frozenset[str], plan: EpochPlan, settings: LiveSettings, attempt: RegionAttempt
+    ) -> SparkDeployment:
+        """Start the Spark job of a region."""
+        attempt.control.recover = recover
+        tag = f"headrace-{self._code.lineage}-{attempt.region}-{attempt.number}"
+        deployment = SparkDeployment(self._context, tag)
         InheritableThread(
             target=self._run,
-            args=(plan, settings, control),
+            args=(vertices, plan, settings, attempt, deployment),
             name=f"headrace-live-{self._code.job.name}",
             daemon=True,
         ).start()
-
-    def finish(self, timeout_s: float) -> bool:
-        """Wait for the Spark job to end."""
-        return self._ended.wait(timeout_s)
+        return deployment
 
     def run(self, plan: EpochPlan) -> Sequence[SubtaskReport]:
         raise InvariantViolation("an epoch was requested of a live job")
 
-    def _run(self, plan: EpochPlan, settings: LiveSettings, control: LiveControl) -> None:
+    def _run(
+        self,
+        vertices: frozenset[str],
+        plan: EpochPlan,
+        settings: LiveSettings,
+        attempt: RegionAttempt,
+        deployment: SparkDeployment,
+    ) -> None:
         try:
-            self._build(plan, settings).collect()
+            self._context.addJobTag(deployment.tag)
+            self._build(vertices, plan, settings).collect()
         except _FAILURES as error:
-            control.fail(self.recovered(error))
+            attempt.fail(self.recovered(error))
         except BaseException as error:  # noqa: BLE001 - the job must hear of it
-            control.fail(error)
+            attempt.fail(error)
         else:
-            control.fail(JobExecutionError("the Spark job of a live run has ended before the run"))
+            attempt.fail(JobExecutionError("the Spark job of a live run has ended before the run"))
         finally:
-            self._ended.set()
+            deployment.ended.set()
 
-    def _build(self, plan: EpochPlan, settings: LiveSettings) -> RDD[Any]:
+    def _build(self, vertices: frozenset[str], plan: EpochPlan, settings: LiveSettings) -> RDD[Any]:
         self._context.setJobGroup(self._group, f"{self._code.job.name}: live", interruptOnCancel=True)
         self._directory.check(plan.state_dir)
         encoded_plan = pickle.dumps(plan, protocol=5)
-        count = len(self._layout.levels[0])
+        layout = Layout(part_of_job(self._code.job, vertices))
+        count = len(layout.levels[0])
         stage: RDD[Any] = self._context.parallelize(range(count), count)
         with self._workers.asked_for(self._context):
-            for level in range(self._layout.depth):
-                is_last = level == self._layout.depth - 1
-                function = LiveFunction(self._broadcast, encoded_plan, settings, level, is_last=is_last)
+            for level in range(layout.depth):
+                is_last = level == layout.depth - 1
+                function = LiveFunction(
+                    self._broadcast, vertices, encoded_plan, settings, level, is_last=is_last
+                )
                 stage = live_stage(stage, function)
                 if not is_last:
-                    stage = pipelined_shuffle(stage, len(self._layout.levels[level + 1]))
+                    stage = pipelined_shuffle(stage, len(layout.levels[level + 1]))
         return stage

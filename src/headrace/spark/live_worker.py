@@ -6,12 +6,14 @@ import gc
 import pickle
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark import TaskContext
 from pyspark.serializers import pack_long
 
 from headrace.errors import ClusterError
+from headrace.graph.regions import part_of_job
 from headrace.runtime.control.messages import SubtaskFailure
 from headrace.runtime.epoch.layout import Layout
 from headrace.runtime.epoch.messages import EpochPlan
@@ -31,9 +33,18 @@ class LiveFunction:
     """The function of one level's stage. Small: the job's code comes once, as a broadcast."""
 
     def __init__(
-        self, code: Broadcast[bytes], plan: bytes, settings: LiveSettings, level: int, *, is_last: bool
+        self,
+        code: Broadcast[bytes],
+        vertices: frozenset[str],
+        plan: bytes,
+        settings: LiveSettings,
+        level: int,
+        *,
+        is_last: bool,
     ) -> None:
         self._code = code
+        #: Those of the region that the stage belongs to.
+        self._vertices = vertices
         self._plan = plan
         self._settings = settings
         self._level = level
@@ -44,6 +55,7 @@ class LiveFunction:
         subtask: LiveSubtask | None = None
         try:
             code = unpack_job(self._code.value)
+            code = replace(code, job=part_of_job(code.job, self._vertices))
             layout = Layout(code.job)
             log_as(_task_name(code, layout, self._level, partition), code.settings.log_level)
             enter_program(code.job.main_classes or {})

@@ -114,3 +114,13 @@ def _standalone_addresses(master: str) -> list[tuple[str, int]]:
             )
         addresses.append((host.strip("[]"), int(port)))
     return addresses
+
+
+def is_local(master: str) -> bool:
+    """Whether Spark runs tasks in the driver's own process.
+
+    Example:
+        >>> [is_local(master) for master in ("local[2]", "local", "local-cluster[2,1,1024]", "spark://a:7077")]
+        [True, True, False, False]
+    """
+    return master.startswith("local") and not master.startswith("local-cluster")

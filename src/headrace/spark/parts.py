@@ -60,6 +60,10 @@ class PartsRunner:
             own = replace(code, job=code.job if part.is_table else part_job(code.job, part), part=number)
             self._parts.append((part, None if part.is_table else SparkEpochRunner(context, own, workers)))
 
+    def packed_job(self) -> bytes:
+        """Return the job as workers get it."""
+        return self._tables.packed_job()
+
     def run(self, plan: EpochPlan) -> Sequence[SubtaskReport]:
         try:
             return self._run(plan)

@@ -8,12 +8,13 @@ is set anew in the session of each table job. docs/design/0034-foreign-spark-con
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
-
-from pyspark import SparkConf
+from typing import TYPE_CHECKING, Final
 
 from headrace.errors import ConfigurationError
-from headrace.spark.cluster import is_local
+from headrace.spark.masters import is_local
+
+if TYPE_CHECKING:
+    from pyspark import SparkConf
 
 #: Settings without which an epoch would not mean what it says.
 FIXED: Final[Mapping[str, str]] = {

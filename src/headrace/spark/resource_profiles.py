@@ -30,7 +30,7 @@ from pyspark.resource import (
 from headrace.errors import ConfigurationError
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.slot_resources import SlotResources
-from headrace.spark.cluster import is_local
+from headrace.spark.masters import is_local
 
 _MIB = 1 << 20
 #: Spark gives no executor less for what is outside of its heap.

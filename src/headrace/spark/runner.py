@@ -57,6 +57,11 @@ class SparkRunner:
         )
         self._directory.check(plan.state_dir)
 
+    def packed_job(self) -> bytes:
+        """Return the job as workers get it."""
+        packed: bytes = self._broadcast.value
+        return packed
+
     def recovered(self, error: Exception) -> HeadraceError:
         """Return what an epoch really failed with."""
         recovered = recover_from(error, getattr(self._context._gateway, "proc", None))

@@ -20,7 +20,8 @@ from pyspark import SparkConf, SparkContext
 from headrace.config.configuration import Configuration
 from headrace.config.options.scheduler import TASK_SLOTS
 from headrace.runtime.scheduling.slots import SlotManager, SlotOffer, SlotPool
-from headrace.spark.cluster import SparkExecutorInfo, is_local, spark_executors
+from headrace.spark.cluster import SparkExecutorInfo, spark_executors
+from headrace.spark.masters import is_local
 
 
 class OfferedSlots(NamedTuple):

@@ -40,7 +40,7 @@ from headrace.operators.table.declarations import (
 )
 from headrace.operators.table.factory import as_spark_gives
 from headrace.operators.table.packed_input import PackedInput
-from headrace.operators.table.steps import KIND
+from headrace.operators.table.steps import KIND, Fragment, at_watermark, reads_watermark
 from headrace.operators.table.timed_declarations import TableIntervalJoinDeclaration
 from headrace.runtime.epoch.messages import (
     CalledFunction,
@@ -61,8 +61,10 @@ from headrace.runtime.task.table_time import (
     next_watermarks,
     subtask_plans,
     vertex_times,
+    watermark_of_rows,
 )
 from headrace.spark.artifacts import WorkerKind
+from headrace.spark.packet_stages import PacketStages
 from headrace.spark.python_calls import JOB_PARAMETERS, spark_function, with_metrics
 from headrace.spark.runner import SparkRunner
 from headrace.spark.table_frames import (
@@ -77,6 +79,7 @@ from headrace.spark.table_frames import (
     exchange,
     filter_pairs,
     for_sink,
+    packets_for,
     sum_up,
     with_shared_keys,
 )
@@ -104,6 +107,10 @@ class TableEpochs(SparkRunner):
         }
         self._session = TableSession(context, code.job, self._operators, secret)
         self._packing = Packing(code.job, self._operators, secret)
+        recording = code.settings.recording
+        if recording is not None and recording.keeps_inputs:
+            # Rows that are to be kept must come as rows.
+            self._session.records_inputs, self._session.reads_columns = True, False
 
     def begin(self, plan: EpochPlan) -> TableEpoch:
         """Return an epoch that nothing has run of yet."""
@@ -153,6 +160,8 @@ class TableEpoch:
         #: What comes out of stateful nodes in packets, by vertex.
         self._packets: dict[str, DataFrame] = {}
         self._has_packets = False
+        #: The whole epoch, where all rows go in packets.
+        self._stages: PacketStages | None = None
         self._session = session.spark
         self._workers = workers
         self._messages = messages
@@ -177,6 +186,8 @@ class TableEpoch:
         """Run vertices, one action per sink; what several of them read is computed once."""
         final_scans = {vertex.vertex_id: self._scans.ends(vertex) for vertex in vertices if vertex.is_source}
         self._times |= vertex_times(self._job, vertices, self._plan, final_scans, self._times)
+        if self._run_packets(vertices):
+            return
         sinks: list[_SinkFrame] = []
         with self._workers.asked_for(self._session.sparkContext):
             for vertex in vertices:
@@ -188,6 +199,20 @@ class TableEpoch:
         self._settings.expect(self._scans.most_rows, self._scans.row_bytes, has_packets=self._has_packets)
         for sink in sinks:
             self._written += sink.run()
+
+    def _run_packets(self, vertices: Sequence[JobVertex]) -> bool:
+        """Run vertices without DataFrames, if all that goes between them are packets; returns whether they are."""
+        if self._packing is None:
+            return False
+        context = self._session.sparkContext
+        stages = PacketStages(context, self._job, self._plan, self._packing, self._functions, self._scans)
+        if not stages.can_run(vertices):
+            return False
+        self._stages = stages
+        with self._workers.asked_for(context):
+            last = stages.build(vertices, self._times)
+        self._written += stages.run(last)
+        return True
 
     def take_from_stream(self, node: OperatorNode, vertex_id: str, out: Any, time: VertexTime) -> None:
         """Take the rows that a stream hands to tables.
@@ -240,6 +265,8 @@ class TableEpoch:
 
     def close(self) -> None:
         """Release the rows that several nodes have read."""
+        if self._stages is not None:
+            self._stages.close()
         for frame in self._shared:
             with suppress(Py4JError, PySparkException, OSError):
                 frame.unpersist()
@@ -294,7 +321,7 @@ class TableEpoch:
         packets = [
             self._packets_of(edge, packed[edge.target_input]) for edge in edges if edge.target_input in packed
         ]
-        united = {side: self._input(vertex, side) for side in self._sides(vertex) if side not in packed}
+        united = {side: self._kept_input(vertex, side) for side in self._sides(vertex) if side not in packed}
         specs = {spec.side: spec for spec in operator.inputs if spec.source not in packed}
         for side, count in Counter(spec.source for spec in specs.values()).items():
             if count > 1:
@@ -312,12 +339,13 @@ class TableEpoch:
             packets,
         )
         merges = {side: merge for each in packed.values() for side, merge in each.merges.items()}
-        out = None if self._packing is None else self._packing.out_of(vertex.vertex_id)
+        out = () if self._packing is None else self._packing.out_of(vertex.vertex_id)
         function = self._functions.stateful(
             vertex.vertex_id, self._times[vertex.vertex_id], sides, merges, out
         )
-        if out is not None:
-            self._packets[vertex.vertex_id] = exchanged.mapInArrow(function, PACKET_DDL)
+        if out:
+            packets_out = exchanged.mapInArrow(function, PACKET_DDL)
+            self._packets[vertex.vertex_id] = self._kept(packets_out) if len(out) > 1 else packets_out
             return None
         frame = exchanged.mapInArrow(
             function, ddl(declaration.output, has_kinds=not declaration.is_insert_only)
@@ -328,6 +356,13 @@ class TableEpoch:
             and not is_checked(declaration, operator)
             else frame
         )
+
+    def _kept_input(self, vertex: JobVertex, side: int) -> DataFrame:
+        """Return the rows of an input of a stateful node, which are recorded on their way if inputs are kept."""
+        frame = self._input(vertex, side)
+        if not self._settings.records_inputs:
+            return frame
+        return frame.mapInArrow(self._functions.recording(vertex.vertex_id, side), frame.schema)
 
     def _packed(self, edge: JobEdge) -> PackedInput | None:
         """Return how the rows of an edge are packed in this epoch; None if they are not."""
@@ -341,7 +376,9 @@ class TableEpoch:
         self._has_packets = True
         scan = self._scans.columns.get(edge.source_vertex)
         if scan is None:
-            return self._packets[edge.source_vertex]
+            readers = self._job.outputs_of(edge.source_vertex)
+            packets = self._packets[edge.source_vertex]
+            return packets if len(readers) == 1 else packets_for(packets, readers.index(edge))
         return scan.packets(self._session, self._functions, packed, edge.target_vertex)
 
     def _summed_up(self, vertex: JobVertex, spec: InputSpec, frame: DataFrame) -> DataFrame:
@@ -371,7 +408,7 @@ class TableEpoch:
                 site = self._functions.site(self._job.vertex(edge.source_vertex), producer)
                 frame = apply_fragment(
                     frame,
-                    fragment_of(edge),
+                    self._fragment(edge),
                     site,
                     self._settings.row_keys,
                     has_kinds=starts_with_kinds(self._job, edge),
@@ -382,6 +419,16 @@ class TableEpoch:
             schema = ddl(fragment_of(edges[0]).schema, has_kinds=is_changelog)
             return self._session.createDataFrame([], schema)
         return reduce(DataFrame.unionByName, frames)
+
+    def _fragment(self, edge: JobEdge) -> Fragment:
+        """Return what is done to the rows of an edge, with the watermark that they ask for."""
+        fragment = fragment_of(edge)
+        if not reads_watermark(fragment.steps):
+            return fragment
+        vertex = self._job.vertex(edge.source_vertex)
+        time = self._times[producer_of(self._job, edge).operator_id]
+        known = watermark_of_rows(vertex, self._plan, time)
+        return replace(fragment, steps=at_watermark(fragment.steps, known))
 
     # -- sinks -------------------------------------------------------------------------------------------------
 
@@ -401,7 +448,11 @@ class TableEpoch:
         function = self._functions.writing(
             vertex.vertex_id, self._times[vertex.vertex_id], has_packets=packed is not None
         )
-        frame = frame.coalesce(vertex.parallelism).mapInArrow(function, "report BINARY")
+        if declaration.shuffle_by:
+            frame = frame.repartition(vertex.parallelism, *map(quote, declaration.shuffle_by))
+        else:
+            frame = frame.coalesce(vertex.parallelism)
+        frame = frame.mapInArrow(function, "report BINARY")
         return [_SinkFrame(frame, reports=True)]
 
     # -- reports -----------------------------------------------------------------------------------------------

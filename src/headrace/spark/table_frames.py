@@ -271,7 +271,7 @@ def sum_up(
         if one_phase and spec.session is None:
             frame = frame.repartition(*map(F.col, groups)) if groups else frame.coalesce(1)
         if spec.session is not None:
-            groups.append(f"{spec.session} AS {SESSION}")
+            groups.append(f"{spec.session.sql} AS {SESSION}")
         # Without a group Spark makes a row of no rows: all of them are one group, which is not there without rows.
         grouped = frame.groupBy(*map(F.expr, groups or [f"0 AS {_ALL}"]))
         summed = grouped.agg(*(F.expr(f"{sql} AS {quote(name)}") for sql, name in aggregates))
@@ -358,16 +358,24 @@ def exchange(
 _ALL = "__all"
 
 
-def packet_rows(packet: Packet, parallelism: int, max_parallelism: int) -> pa.RecordBatch:
-    """Return a packet as a row that the exchange brings to its subtask."""
+def packet_rows(
+    packet: Packet, parallelism: int, max_parallelism: int, reader: int | None = None
+) -> pa.RecordBatch:
+    """Return a packet as a row that the exchange brings to its subtask; ``reader``: see `packets_for`."""
     bounds = np.array([0, packet.data.size], np.int32)
     columns = {
-        SIDE: pa.array([PACKED], pa.int32()),
+        SIDE: pa.array([PACKED if reader is None else reader], pa.int32()),
         HASHES[0]: pa.array([_first_group(packet.subtask, parallelism, max_parallelism)], pa.int64()),
         HASHES[1]: pa.array([packet.side], pa.int64()),
         _PACKET: pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(bounds), packet.data]),
     }
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def packets_for(frame: DataFrame, reader: int) -> DataFrame:
+    """Return the packets for one of several readers, which stand among those for the others."""
+    own = frame.where(f"{SIDE} = {reader}")
+    return own.selectExpr(f"{PACKED} AS {SIDE}", *HASHES, _PACKET)
 
 
 def unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

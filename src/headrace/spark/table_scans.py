@@ -129,6 +129,47 @@ class TableScans:
             self._parts[subtask] = replace(self._parts[subtask], errors=errors)
         return reduce(DataFrame.union, frames) if frames else None
 
+    def prepare_columns(self, vertex: JobVertex, declaration: TableScanDeclaration) -> bool:
+        """Have workers read a scan, where it goes in packets only; returns whether they can."""
+        if not isinstance(declaration.source, SparkSource):
+            return False
+        slices = {
+            subtask: () if part.has_ended else self._slices(declaration.source, part)
+            for subtask, part in subtasks_of(vertex, self._plan)
+        }
+        running = {subtask.subtask: own for subtask, own in slices.items() if own}
+        if running:
+            columns = self._column_scan(vertex, declaration, running)
+            if columns is None or (columns.time is None and self._needs_time(vertex, declaration)):
+                return False
+            self.columns[vertex.vertex_id] = columns
+            self._add_parts(vertex, declaration, columns, slices)
+        for subtask, own in slices.items():
+            self._parts.setdefault(subtask, _ScanPart(own))
+        return True
+
+    def _add_parts(
+        self,
+        vertex: JobVertex,
+        declaration: TableScanDeclaration,
+        columns: ColumnScan,
+        slices: Mapping[SubtaskId, tuple[Slice, ...]],
+    ) -> None:
+        """Note what subtasks read of which workers tell how many rows there were, and how far time came."""
+        watermark = declaration.watermark
+        told = columns.times(self._session, watermark) if watermark and columns.time else None
+        for owner in sorted({owner for owner, _ in columns.pieces}):
+            subtask = SubtaskId(vertex.vertex_id, owner)
+            self._parts[subtask] = _ScanPart(
+                slices[subtask],
+                partial(columns.rows, owner),
+                partial(columns.spent_ns, owner),
+                time=None if told is None else partial(told, owner),
+            )
+
+    def _needs_time(self, vertex: JobVertex, declaration: TableScanDeclaration) -> bool:
+        return declaration.watermark is not None and needs_event_time(self._job, vertex.vertex_id)
+
     def _column_scan(
         self, vertex: JobVertex, declaration: TableScanDeclaration, slices: Mapping[int, Sequence[Slice]]
     ) -> ColumnScan | None:
@@ -141,7 +182,7 @@ class TableScans:
             declaration,
             slices,
             behind,
-            needs_time=declaration.watermark is not None and needs_event_time(self._job, vertex.vertex_id),
+            needs_time=self._needs_time(vertex, declaration),
             told=self._functions.told,
         )
 
@@ -154,27 +195,20 @@ class TableScans:
     ) -> DataFrame:
         """Return what workers read: one frame, unless Spark has to see how far time came in each subtask."""
         watermark = declaration.watermark
-        needs_time = watermark is not None and needs_event_time(self._job, vertex.vertex_id)
         running = sorted({owner for owner, _ in columns.pieces})
-        is_observed = needs_time and columns.time is None
+        is_observed = columns.time is None and self._needs_time(vertex, declaration)
         if not is_observed:
             self.columns[vertex.vertex_id] = columns
-        told = columns.times(self._session, watermark) if watermark and columns.time else None
+        self._add_parts(vertex, declaration, columns, slices)
         frames = []
         for group in [[each] for each in running] if is_observed else [running]:
-            seen: Callable[[], int] | None = None
+            subtask = SubtaskId(vertex.vertex_id, group[0])
             frame = columns.frame(self._session, self._functions, group)
-            frame = self._apply_fragment(frame, declaration, SubtaskId(vertex.vertex_id, group[0]))
+            frame = self._apply_fragment(frame, declaration, subtask)
             if is_observed:
                 assert watermark is not None
                 frame, seen = self._with_time(frame, watermark, vertex.vertex_id)
-            for each in group:
-                subtask = SubtaskId(vertex.vertex_id, each)
-                if told is not None:
-                    seen = partial(told, each)
-                self._parts[subtask] = _ScanPart(
-                    slices[subtask], partial(columns.rows, each), partial(columns.spent_ns, each), time=seen
-                )
+                self._parts[subtask] = replace(self._parts[subtask], time=seen)
             frames.append(frame)
         for subtask, own in slices.items():
             self._parts.setdefault(subtask, _ScanPart(own))

@@ -88,6 +88,8 @@ class TableSession:
         #: Whether workers read files into columns where they can: not any more once one could not be read like that,
         #: and not for a batch query, of which Spark knows better which columns and how many rows it needs.
         self.reads_columns = not job.is_batch
+        #: Whether rows of inputs of stateful nodes are recorded on their way.
+        self.records_inputs = False
         #: What limits a batch on its way to python, as it is if nothing is known of rows, and as it is now.
         self._usual = {key: str(self.spark.conf.get(key)) for key in _SHORT_TEXTS}
         self._limits = dict(self._usual)

@@ -11,23 +11,32 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.serializers import pack_long
 
 from headrace.errors import FormatError, InvariantViolation
 from headrace.graph.job_graph import JobVertex, OperatorNode
 from headrace.operators.piece_reader import PieceReader
-from headrace.operators.table.arrow_sql import NotComputedError
+from headrace.operators.table.arrow_expression import NotComputedError
 from headrace.operators.table.bridge import from_bytes, to_bytes
-from headrace.operators.table.packed_input import GroupMerge, PackedInput
+from headrace.operators.table.packed_input import (
+    GroupMerge,
+    PackedInput,
+    Packet,
+    merged_inputs,
+    rows_for,
+)
 from headrace.runtime.epoch.messages import (
     Crossing,
     EpochPlan,
     SubtaskId,
     rows_producer,
 )
+from headrace.runtime.epoch.recording import task_file
 from headrace.runtime.epoch.spent import DECODE, ENCODE, EXCHANGE, SCAN, Stopwatch
 from headrace.runtime.exchange.buffers import (
     TABLE_EDGE,
@@ -42,6 +51,8 @@ from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.table_ends import ScanTask, write_rows
 from headrace.runtime.task.table_task import TableTask, kept_table_tasks
 from headrace.runtime.task.table_time import VertexTime
+from headrace.runtime.task.table_trace import SINK, input_rows_file, recorded_rows
+from headrace.spark.byte_shuffle import StageFunction
 from headrace.spark.failures import carry
 from headrace.spark.python_calls import CallSite, function_context
 from headrace.spark.table_frames import Sides, packet_rows, split_sides, unpacked
@@ -108,7 +119,7 @@ class TableFunctions:
         at: VertexTime,
         sides: Sides,
         merges: Mapping[int, GroupMerge],
-        packed: PackedInput | None = None,
+        packed: Sequence[PackedInput] = (),
     ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
         """Return the function of a stateful node's stage, behind an `exchange` of its inputs.
 
@@ -117,7 +128,7 @@ class TableFunctions:
             at: The time.
             sides: Where the columns of its inputs are.
             merges: How groups of inputs that came in packets are put together.
-            packed: How what comes out is packed for the next node; None: rows come out.
+            packed: How what comes out is packed for each of the nodes that read it; nothing: rows come out.
         """
         job_key, code, messages = self._job_key, self._code, self._messages
         plan = pickle.dumps(_part(self._plan, vertex_id), protocol=5)
@@ -136,12 +147,89 @@ class TableFunctions:
                 with _tasks.task((job_key, place), make) as task:
                     output, report = task.run(pickle.loads(plan), at, inputs, _attempt(), function_context)
                 with watch.on(ENCODE):
-                    if packed is None:
-                        made = output.combine_chunks().to_batches(_OUT_ROWS)
+                    rows = output.combine_chunks()
+                    if not packed:
+                        made = rows.to_batches(_OUT_ROWS)
+                    elif len(packed) == 1:
+                        made = list(_packed(packed[0], [rows]))
                     else:
-                        made = list(_packed(packed, [output.combine_chunks()]))
+                        made = [
+                            each
+                            for reader, edge in enumerate(packed)
+                            for each in _packed(edge, [rows], reader)
+                        ]
                 messages.tell(replace(report, spent_ns={**watch.spent_ns, **report.spent_ns}))
             yield from made
+
+        return run
+
+    def packets_of_node(
+        self,
+        vertex_id: str,
+        at: VertexTime,
+        merges: Mapping[int, GroupMerge],
+        readers: Sequence[PackedInput],
+    ) -> StageFunction:
+        """Return what a subtask of a stateful node does with packets of bytes; ``readers``: who gets what comes out."""
+        job_key, code, messages = self._job_key, self._code, self._messages
+        plan = pickle.dumps(_part(self._plan, vertex_id), protocol=5)
+
+        def run(subtask: int, packets: Iterable[bytes]) -> Iterator[Any]:
+            with _carried():
+                watch = Stopwatch()
+                with watch.on(EXCHANGE):
+                    received = list(packets)
+                with watch.on(DECODE):
+                    tables: dict[int, list[pa.Table]] = {}
+                    for side, rows in rows_for(vertex_id, received):
+                        tables.setdefault(side, []).append(rows)
+                    inputs = merged_inputs(tables, merges)
+                known, place = _job_code(job_key, code), SubtaskId(vertex_id, subtask)
+                make = partial(TableTask, known.job, place, known.lineage, known.settings)
+                with _tasks.task((job_key, place), make) as task:
+                    output, report = task.run(pickle.loads(plan), at, inputs, _attempt(), function_context)
+                with watch.on(ENCODE):
+                    rows = output.combine_chunks()
+                    made = [each for reader in readers for each in _routed(reader, [rows])]
+                messages.tell(replace(report, spent_ns={**watch.spent_ns, **report.spent_ns}))
+            yield from made
+
+        return run
+
+    def packets_of_pieces(
+        self, vertex_id: str, pieces: Sequence[tuple[int, Any]], time: str | None, packed: PackedInput
+    ) -> StageFunction:
+        """Return what reads a piece per partition, and makes packets of bytes; see `reading_pieces`."""
+        messages = self._messages
+
+        def run(partition: int, nothing: Iterable[Any]) -> Iterator[Any]:
+            with _carried():
+                # A worker that has not read all of its input is not used again.
+                assert not list(nothing)
+                number, piece = pieces[partition]
+                reader, watch = PieceReader(time), Stopwatch()
+                yield from watch.over(ENCODE, _routed(packed, reader.read(piece)))
+                watch.add(ENCODE, -reader.spent_ns)
+                watch.add(SCAN, reader.spent_ns)
+                messages.tell(
+                    PieceRead(vertex_id, number, reader.rows, reader.highest, watch.spent_ns, packed.target)
+                )
+
+        return run
+
+    def writing_packets(self, vertex_id: str, at: VertexTime) -> StageFunction:
+        """Return what a sink does with packets of bytes: what comes out of a partition is the report of its subtask."""
+        job_key, code = self._job_key, self._code
+        plan = pickle.dumps(_part(self._plan, vertex_id), protocol=5)
+
+        def run(partition: int, numbered: Iterable[bytes]) -> Iterator[bytes]:
+            with _carried():
+                known, subtask = _job_code(job_key, code), SubtaskId(vertex_id, partition)
+                # Numbers of partitions stand between the packets: no shuffle has taken them.
+                packets = islice(numbered, 1, None, 2)
+                rows = (batch for _, table in rows_for(vertex_id, packets) for batch in table.to_batches())
+                report = write_rows(known.job, subtask, pickle.loads(plan), at, rows, _attempt())
+            yield pickle.dumps(report, protocol=5)
 
         return run
 
@@ -158,10 +246,29 @@ class TableFunctions:
                 assert context is not None
                 known = _job_code(job_key, code)
                 subtask = SubtaskId(vertex_id, context.partitionId())
-                rows = unpacked(batches) if has_packets else batches
-                report = write_rows(known.job, subtask, pickle.loads(plan), at, rows, _attempt())
+                rows, own = unpacked(batches) if has_packets else batches, pickle.loads(plan)
+                recording = known.settings.recording
+                if recording is not None:
+                    name = task_file(SINK, subtask, own, str(_attempt()))
+                    rows = recorded_rows(recording, own, name, rows)
+                report = write_rows(known.job, subtask, own, at, rows, _attempt())
             packed = pa.array([pickle.dumps(report, protocol=5)], pa.binary())
             yield pa.RecordBatch.from_arrays([packed], names=["report"])
+
+        return run
+
+    def recording(self, vertex_id: str, side: int) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+        """Return the function of a stage that keeps the rows of a stateful node's input on their way."""
+        job_key, code, plan = self._job_key, self._code, replace(self._plan, subtasks={})
+
+        def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+            with _carried():
+                context = TaskContext.get()
+                assert context is not None
+                recording = _job_code(job_key, code).settings.recording
+                assert recording is not None
+                name = input_rows_file(vertex_id, side, plan, context.partitionId(), _attempt())
+                yield from recorded_rows(recording, plan, name, batches)
 
         return run
 
@@ -267,13 +374,26 @@ class TableFunctions:
         return run
 
 
-def _packed(packed: PackedInput, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
-    """Pack the rows of a task."""
+def _routed(packed: PackedInput, tables: Iterable[pa.Table]) -> Iterator[Any]:
+    """Pack the rows of a task; yields the partition for each packet, and the packet."""
+    for packet in _packets(packed, tables):
+        yield pack_long(packet.subtask)
+        yield packet.data
+
+
+def _packed(
+    packed: PackedInput, tables: Iterable[pa.Table], reader: int | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Pack the rows of a task; ``reader``: for which of several nodes, if there are several."""
+    for packet in _packets(packed, tables):
+        yield packet_rows(packet, packed.parallelism, packed.max_parallelism, reader)
+
+
+def _packets(packed: PackedInput, tables: Iterable[pa.Table]) -> Iterator[Packet]:
     context = TaskContext.get()
     partition = context.partitionId() if context is not None else 0
     try:
-        for packet in packed.packets(tables, partition):
-            yield packet_rows(packet, packed.parallelism, packed.max_parallelism)
+        yield from packed.packets(tables, partition)
     except NotComputedError as error:
         # As files that only Spark can read: the epoch runs again without us.
         raise FormatError(str(error)) from error

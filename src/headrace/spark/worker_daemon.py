@@ -12,17 +12,24 @@ import sys
 from pathlib import Path
 
 
-def main() -> None:
-    """Fork workers for as long as Spark lives."""
+def main(*, tables: bool = True) -> None:
+    """Fork workers for as long as Spark lives.
+
+    Args:
+        tables: Whether they begin with what jobs with tables need.
+    """
     leave_out_archives(sys.path)
 
-    import pandas  # noqa: F401 - what Arrow imports on first use
-    import pyarrow  # noqa: F401
     import pyspark.worker  # noqa: F401
     from pyspark.daemon import manager
 
-    import headrace.spark.table_worker
-    import headrace.spark.worker  # noqa: F401
+    import headrace.spark.worker
+
+    if tables:
+        import pandas  # noqa: F401 - what Arrow imports on first use
+        import pyarrow  # noqa: F401
+
+        import headrace.spark.table_worker  # noqa: F401
 
     gc.collect()
     # Workers look for garbage after every task: not among what is never garbage, which would also copy its pages.

@@ -294,6 +294,8 @@ class TableSet:
         #: The clock of state with a time to live.
         self.processing_time = processing_time
         self.by_name: dict[str, StateTable] = {}
+        #: Called with the name of each table that is made, and the table.
+        self.on_table: Callable[[str, StateTable], None] | None = None
         #: What is declared about them.
         self.declared = DeclaredStates()
         #: The states of user functions that have no time to live.
@@ -306,6 +308,8 @@ class TableSet:
             table = make()
             table.begin(self._store, is_current=False)
             self.by_name[name] = table
+            if self.on_table is not None:
+                self.on_table(name, table)
         return table
 
     def rules(self) -> TtlRules:
@@ -346,6 +350,10 @@ class KeyedStateBackend(KeyedStateScope):
         self._cache_entries = cache_entries
         #: The tip of the chain that the decoded objects belong to.
         self._tip: str | None = None
+
+    def watch_tables(self, on_table: Callable[[str, StateTable], None]) -> None:
+        """Have a function called with each table when it is made; before the operator is opened."""
+        self._tables.on_table = on_table
 
     def begin_epoch(self, chain: StateChain) -> None:
         """Go to the version an epoch starts from."""

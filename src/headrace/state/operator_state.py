@@ -16,7 +16,7 @@ them, so that a checkpoint can be looked at without unpickling what is in it.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -54,6 +54,8 @@ class OperatorStateBackend(OperatorStateStore):
         #: Parts that are bytes already, by their full names.
         self._of_subtask: dict[str, bytes] = {}
         self._handles: dict[str, _Handle] = {}
+        #: Called with the full name of each state of user functions, and the state, when it is made.
+        self.on_handle: Callable[[str, Any], None] | None = None
         #: Parts that were restored and that nobody has asked for so far.
         self._waiting: _Parts = {}
         self._is_changed = False
@@ -116,6 +118,11 @@ class OperatorStateBackend(OperatorStateStore):
             self._own[name] = value
             self._is_changed = True
 
+    @property
+    def has_parts_of_subtask(self) -> bool:
+        """Whether there is any part that stays with its subtask: fields of functions."""
+        return bool(self._of_subtask)
+
     def of_subtask(self, name: str) -> bytes | None:
         """Return a part that stays with its subtask as long as the operator has as many."""
         return self._of_subtask.get(_SUBTASK + name)
@@ -177,6 +184,8 @@ class OperatorStateBackend(OperatorStateStore):
     def _add(self, name: str, handle: Any, stored: _Encoded | None = None) -> Any:
         handle.load(self._waiting.pop(name, stored))
         self._handles[name] = handle
+        if self.on_handle is not None:
+            self.on_handle(name, handle)
         return handle
 
 

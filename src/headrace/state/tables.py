@@ -200,14 +200,18 @@ class EntryTable(StoredTable):
 
     def values(self) -> Iterator[Any]:
         """Yield every value of the subtask in storage order, changes of this epoch included."""
+        return (value for _, value in self.items())
+
+    def items(self) -> Iterator[tuple[bytes, Any]]:
+        """Yield every storage key of the subtask in order, with its value, changes of this epoch included."""
         stored = self._store.scan(self._name) if self._store is not None else ()
         written_keys = self._scheme.storage_keys(list(self.written))
         written = dict(zip(written_keys, self.written.values(), strict=True))
         # What is stored may be more than memory holds; what this epoch wrote is not.
         kept = ((key, self._decode(value)) for key, value in stored if key not in written)
-        for _, value in merge(kept, sorted(written.items(), key=_first), key=_first):
+        for key, value in merge(kept, sorted(written.items(), key=_first), key=_first):
             if value is not None:
-                yield value
+                yield key, value
 
 
 class ListTable(StoredTable):
@@ -234,6 +238,10 @@ class ListTable(StoredTable):
 
     def take_all(self) -> Iterator[list[Any]]:
         """Yield the list of every key in storage order, and remove it; for lists that nobody has read."""
+        return (elements for _, elements in self.take_items())
+
+    def take_items(self) -> Iterator[tuple[bytes, list[Any]]]:
+        """As `take_all`, with what the storage keys of each list begin with."""
         added = {self._scheme.prefix(key): elements for key, elements in self._appended.items()}
         self._appended.clear()
         stored = self._store.scan(self._name) if self._store is not None else ()
@@ -248,7 +256,7 @@ class ListTable(StoredTable):
                 else:
                     self._taken.add(key)
                     elements += self._decode(chunk)
-            yield elements
+            yield prefix, elements
 
     def add_all(self, values: Iterable[Any]) -> None:
         """Append to the current key's list."""

@@ -17,7 +17,7 @@ from headrace.common.typeinfo import TypeInformation
 from headrace.errors import StateError
 from headrace.graph.operator_ids import hash_of_uid
 from headrace.runtime.checkpoint.metadata import FileRef, KeyedPart, OperatorSnapshot
-from headrace.runtime.checkpoint.storage import write_savepoint
+from headrace.runtime.checkpoint.savepoints import write_savepoint
 from headrace.state.changes import write_sections
 from headrace.state.compaction import read_groups
 from headrace.state.entries import pack_map_entry

@@ -155,7 +155,7 @@ class TableConnectors:
         )
         made = factory.sink(request)
         request.options.check()
-        return SinkChoice(made, _mode(ability))
+        return SinkChoice(made, _mode(ability), ability.shuffle_by)
 
     def _request(self, name: str, table: CatalogTable) -> TableRequest:
         return TableRequest(name, table, TableOptions(name, table.options), self._is_batch)
@@ -188,10 +188,11 @@ def _factory(name: str, table: CatalogTable) -> TableFactory:
         raise SqlValidationError(f"table {name!r} has no option 'connector'", hint=hint)
     factory = CONNECTORS.make(connector)
     if factory is None:
+        near = difflib.get_close_matches(connector, CONNECTORS.names(), 1)
         raise UnsupportedFeatureError(
             f"table {name!r}: unknown table connector {connector!r}",
             feature=f"the table connector {connector!r}",
-            hint=CONNECTORS.available(),
+            hint=f"did you mean {near[0]!r}? {CONNECTORS.available()}" if near else CONNECTORS.available(),
         )
     if isinstance(factory, ReadableTables | WritableTables):
         return factory

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
+from headrace.common.typed_text import float_text
 from headrace.common.types import Row
 from headrace.types import logical as t
 
@@ -130,6 +131,8 @@ def shown(value: Any, data_type: t.DataType | None = None) -> str:
             return f"x'{value.hex()}'"
         case Decimal():
             return f"{value:f}"
+        case float() if isinstance(data_type, t.FloatType):
+            return float_text(value)
         case Row():
             kinds = data_type.field_types() if isinstance(data_type, t.RowType) else [None] * len(value)
             return "(" + ", ".join(_inner(*pair) for pair in zip(value, kinds, strict=True)) + ")"

@@ -521,7 +521,18 @@ class JdbcCatalog(Catalog):
 
 
 class HiveCatalog(Catalog):
-    """Refused: headrace reads no Hive metastore."""
+    """The tables of a Hive metastore, for `TableEnvironment.register_catalog`.
+
+    Args:
+        catalog_name: Its name.
+        default_database: The database that USE CATALOG selects; `default` if None.
+        hive_conf_dir: Where hive-site.xml is; without it the metastore is a Derby in the working directory.
+        hadoop_conf_dir: Refused: Spark knows Hadoop's configuration.
+        hive_version: Refused: the classes are those of Spark's Hive.
+
+    Raises:
+        UnsupportedFeatureError: One of the last two is given.
+    """
 
     def __init__(
         self,
@@ -531,9 +542,14 @@ class HiveCatalog(Catalog):
         hadoop_conf_dir: str | None = None,
         hive_version: str | None = None,
     ) -> None:
-        raise UnsupportedFeatureError.not_yet(
-            f"HiveCatalog({catalog_name!r})", "CREATE CATALOG with 'type' = 'jdbc' or 'generic_in_memory'"
-        )
+        for name, given in (("hadoop_conf_dir", hadoop_conf_dir), ("hive_version", hive_version)):
+            if given is not None:
+                raise UnsupportedFeatureError.not_yet(
+                    f"{name} of HiveCatalog({catalog_name!r})",
+                    "leave it out: Spark's Hive and Hadoop are used",
+                )
+        options = {"type": "hive", "default-database": default_database, "hive-conf-dir": hive_conf_dir}
+        super().__init__(create_catalog({key: value for key, value in options.items() if value is not None}))
 
 
 def _unless(is_fine: bool, message: str) -> None:

@@ -95,7 +95,9 @@ class TableEnvironment(CatalogCalls, PlanCalls, SparkFrameCalls, RefusedCalls):
         if not settings.is_streaming_mode():
             env.set_runtime_mode(RuntimeExecutionMode.BATCH)
         self._jobs = TableJobs(env)
-        self._manager = CatalogManager(*_built_in_names(settings, self._jobs), _catalog_store(self._jobs))
+        store = _catalog_store(self._jobs)
+        names = _built_in_names(settings, self._jobs)
+        self._manager = CatalogManager(*names, store, self._jobs.configuration)
         self._statements = StatementRunner(env, self._jobs, self._manager, self._config, self.execute_sql)
         self._numbers = itertools.count()
         #: Functions that expressions call without a name, by the object they are.

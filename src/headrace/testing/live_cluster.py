@@ -14,9 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from headrace.errors import HeadraceError, InvariantViolation, JobExecutionError, TaskLostError
+from headrace.graph.regions import part_of_job
 from headrace.runtime.epoch.layout import Layout
-from headrace.runtime.epoch.messages import EpochPlan, SubtaskReport
-from headrace.runtime.run.live_control import LiveControl
+from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskReport
+from headrace.runtime.run.live_control import RegionAttempt
 from headrace.runtime.run.state_registry import Compaction
 from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.live_settings import LiveSettings
@@ -66,6 +67,25 @@ class _Inputs:
         raise TaskLostError("the run was cancelled")
 
 
+class MiniDeployment:
+    """The subtasks of one region, in threads."""
+
+    def __init__(self) -> None:
+        self.is_cancelled = threading.Event()
+        self.threads: list[threading.Thread] = []
+
+    def finish(self, timeout_s: float) -> bool:
+        """Wait for the threads."""
+        deadline = time.monotonic() + timeout_s
+        for thread in self.threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        return not any(thread.is_alive() for thread in self.threads)
+
+    def cancel(self) -> None:
+        """Have all subtasks end."""
+        self.is_cancelled.set()
+
+
 class MiniLiveCluster:
     """Runs the subtasks of one live run in threads: a `LiveRunner` without Spark.
 
@@ -79,59 +99,72 @@ class MiniLiveCluster:
 
     def __init__(self, code: JobCode, directory: str | Path, ship: Callable[[JobCode], JobCode]) -> None:
         self._code = replace(code, settings=replace(code.settings, scratch_parent=str(directory)))
-        self._layout = Layout(code.job)
         self._ship = ship
-        self._is_cancelled = threading.Event()
-        self._threads: list[threading.Thread] = []
-        self._subtasks: dict[tuple[int, int], LiveSubtask] = {}
-        self._killed: set[tuple[int, int]] = set()
+        self._deployments: list[MiniDeployment] = []
+        self._subtasks: dict[SubtaskId, LiveSubtask] = {}
+        self._killed: set[LiveSubtask] = set()
         #: How many chains of state files were merged.
         self.compactions = 0
+        #: How long subtasks take to come, s.
+        self.delay_s = 0.0
 
-    def deploy(self, plan: EpochPlan, settings: LiveSettings, control: LiveControl) -> None:
-        """Start a thread for every subtask."""
-        levels = self._layout.levels
+    def deploy(
+        self, vertices: frozenset[str], plan: EpochPlan, settings: LiveSettings, attempt: RegionAttempt
+    ) -> MiniDeployment:
+        """Start a thread for every subtask of a region."""
+        code = replace(self._code, job=part_of_job(self._code.job, vertices))
+        layout = Layout(code.job)
+        deployment = MiniDeployment()
+        self._deployments.append(deployment)
+        levels = layout.levels
         inputs = [_Inputs(len(level), len(levels[n - 1]) if n else 0) for n, level in enumerate(levels)]
         for level, subtasks in enumerate(levels):
-            for partition in range(len(subtasks)):
+            for partition, subtask_id in enumerate(subtasks):
                 # Here, where nothing runs yet: a job that is copied must not change.
-                subtask = LiveSubtask(self._ship(self._code), self._layout, level, partition, plan, settings)
-                self._subtasks[level, partition] = subtask
-                arguments = (subtask, control, level, partition, inputs)
+                subtask = LiveSubtask(self._ship(code), layout, level, partition, plan, settings)
+                self._subtasks[subtask_id] = subtask
+                arguments = (subtask, attempt, deployment, level, partition, inputs)
                 name = f"live-{level}-{partition}"
-                self._threads.append(
+                deployment.threads.append(
                     threading.Thread(target=self._run, args=arguments, name=name, daemon=True)
                 )
-        for thread in self._threads:
+        for thread in deployment.threads:
             thread.start()
+        return deployment
 
     def kill(self, level: int, partition: int) -> None:
         """Have a subtask end without a word."""
-        self._killed.add((level, partition))
-        self._subtasks[level, partition].disconnect()
+        self.kill_subtask(Layout(self._code.job).levels[level][partition])
+
+    def kill_subtask(self, subtask: SubtaskId) -> None:
+        """Have a subtask end without a word."""
+        self._killed.add(self._subtasks[subtask])
+        self._subtasks[subtask].disconnect()
 
     def _run(
         self,
         subtask: LiveSubtask,
-        control: LiveControl,
+        attempt: RegionAttempt,
+        deployment: MiniDeployment,
         level: int,
         partition: int,
         inputs: list[_Inputs],
     ) -> None:
         try:
+            time.sleep(self.delay_s)
             subtask.connect()
-            incoming = inputs[level].read(partition, self._is_cancelled) if level else None
+            incoming = inputs[level].read(partition, deployment.is_cancelled) if level else None
             for target, buffer in subtask.run(incoming):
-                if (level, partition) in self._killed:
+                if subtask in self._killed:
                     return
-                inputs[level + 1].put(target, buffer, self._is_cancelled)
+                inputs[level + 1].put(target, buffer, deployment.is_cancelled)
         except Exception as error:  # noqa: BLE001 - whatever it is, the job fails with it
-            if (level, partition) not in self._killed:
-                control.fail(_as_error(error))
+            if subtask not in self._killed:
+                attempt.fail(_as_error(error))
             return
         finally:
             subtask.disconnect()
-        if level + 1 < self._layout.depth:
+        if level + 1 < len(inputs):
             inputs[level + 1].producer_ended()
 
     def run(self, plan: EpochPlan) -> Sequence[SubtaskReport]:
@@ -145,20 +178,14 @@ class MiniLiveCluster:
         self.compactions += len(work)
         return done
 
-    def finish(self, timeout_s: float) -> bool:
-        """Wait for the threads."""
-        deadline = time.monotonic() + timeout_s
-        for thread in self._threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
-        return not any(thread.is_alive() for thread in self._threads)
-
     def cancel(self) -> None:
         """Have all subtasks end."""
-        self._is_cancelled.set()
+        for deployment in self._deployments:
+            deployment.cancel()
 
     def close(self) -> None:
         """Have all subtasks end."""
-        self._is_cancelled.set()
+        self.cancel()
 
 
 def _as_error(error: Exception) -> HeadraceError:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from headrace.runtime.control.messages import Message
-from headrace.runtime.task.live_subtask import LiveSubtask, Sent
+from headrace.runtime.task.live_subtask import LiveSubtask
+from headrace.runtime.task.outbox import Sent
 
 __all__ = ["SteppedSubtask"]
 

@@ -25,6 +25,7 @@ _PLAIN: Final[dict[type[logical.DataType], pa.DataType]] = {
     logical.DoubleType: pa.float64(),
     logical.CharType: pa.string(),
     logical.VarCharType: pa.string(),
+    logical.VariantType: pa.string(),
     logical.BinaryType: pa.binary(),
     logical.VarBinaryType: pa.binary(),
     logical.DateType: pa.date32(),

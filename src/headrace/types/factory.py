@@ -47,6 +47,11 @@ class DataTypes:
         return logical.BooleanType(nullable)
 
     @staticmethod
+    def VARIANT(nullable: bool = True) -> logical.VariantType:
+        """A value that brings its type along, made of JSON."""
+        return logical.VariantType(nullable)
+
+    @staticmethod
     def BINARY(length: int, nullable: bool = True) -> logical.BinaryType:
         """Bytes of one length."""
         return logical.BinaryType(length, nullable)

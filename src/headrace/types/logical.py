@@ -43,6 +43,7 @@ __all__ = [
     "TinyIntType",
     "VarBinaryType",
     "VarCharType",
+    "VariantType",
 ]
 
 #: The length of STRING and BYTES, which are VARCHAR and VARBINARY without a limit.
@@ -197,6 +198,14 @@ class BooleanType(AtomicType):
     __slots__ = ()
     ROOT = "BOOLEAN"
     SPARK = "boolean"
+
+
+class VariantType(AtomicType):
+    """A value that brings its type along, as JSON has it; carried as text."""
+
+    __slots__ = ()
+    ROOT = "VARIANT"
+    SPARK = "string"
 
 
 class TinyIntType(IntegralType):

@@ -37,6 +37,7 @@ _PLAIN = {
     logical.DecimalType: Types.BIG_DEC,
     logical.CharType: Types.STRING,
     logical.VarCharType: Types.STRING,
+    logical.VariantType: Types.STRING,
     logical.BinaryType: lambda: Types.PRIMITIVE_ARRAY(Types.BYTE()),
     logical.VarBinaryType: lambda: Types.PRIMITIVE_ARRAY(Types.BYTE()),
     logical.DateType: Types.SQL_DATE,

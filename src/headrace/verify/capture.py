@@ -11,6 +11,8 @@ from headrace.connectors import base
 from headrace.elements import Batch
 from headrace.graph.job_graph import JobGraph, JobVertex, OperatorNode
 from headrace.operators.io import SinkDeclaration
+from headrace.operators.table.declarations import TableSinkDeclaration
+from headrace.verify.tables import rows_left
 
 _lock = threading.Lock()
 #: What was committed, by the run and the operator, then by epoch and subtask: a second commit changes nothing.
@@ -28,7 +30,10 @@ def with_captured_sinks(job: JobGraph, run: str) -> JobGraph:
     def captured(node: OperatorNode) -> OperatorNode:
         if not isinstance(node.declaration, SinkDeclaration):
             return node
-        return replace(node, declaration=SinkDeclaration(_CaptureSink(run, node.operator_id)))
+        sink = _CaptureSink(run, node.operator_id)
+        if isinstance(node.declaration, TableSinkDeclaration):
+            return replace(node, declaration=replace(node.declaration, sink=sink))
+        return replace(node, declaration=SinkDeclaration(sink))
 
     def changed(vertex: JobVertex) -> JobVertex:
         return replace(vertex, operators=tuple(map(captured, vertex.operators)))
@@ -37,16 +42,20 @@ def with_captured_sinks(job: JobGraph, run: str) -> JobGraph:
 
 
 def take_output(job: JobGraph, run: str) -> dict[str, list[Any]]:
-    """Return what a run has committed, by the name of the sink, in the order of epochs and subtasks."""
+    """Return what a run has committed, by the name of the sink, in the order of epochs and subtasks.
+
+    Of a table, it is the rows that are left.
+    """
     found: dict[str, list[Any]] = {}
     for vertex in job.vertices:
         for node in vertex.operators:
             if isinstance(node.declaration, SinkDeclaration):
                 with _lock:
                     parts = _outputs.pop((run, node.operator_id), {})
-                rows = found.setdefault(node.name, [])
-                for place in sorted(parts):
-                    rows += parts[place]
+                written = [row for place in sorted(parts) for row in parts[place]]
+                if isinstance(node.declaration, TableSinkDeclaration):
+                    written = rows_left(written, node.declaration)
+                found.setdefault(node.name, []).extend(written)
     return found
 
 

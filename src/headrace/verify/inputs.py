@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,8 +17,10 @@ from headrace.operators.io import SourceDeclaration
 from headrace.runtime.run.source_coordinator import SourceCoordinator
 from headrace.testing.sources import ScriptedSource, Timestamped
 
-#: Plans that are asked of a source that has nothing to read, before it is taken to be at its end for now.
-_MOST_EMPTY_PLANS = 20
+#: How long a source may have nothing to read before it is taken to be at its end for now, s; and how long one with a
+#: rate is read at most.
+_MOST_SILENCE_S, _MOST_READING_S = 1.0, 5.0
+_PAUSE_S = 0.02
 
 
 @dataclass(frozen=True)
@@ -58,10 +61,10 @@ def _read(source: Source, max_records: int) -> list[InputRecord]:
     coordinator = SourceCoordinator(source, 1)
     reader = source.create_reader()
     records: list[InputRecord] = []
-    empty = 0
     has_ended = False
+    started = heard = time.monotonic()
     try:
-        while len(records) < max_records and not has_ended and empty < _MOST_EMPTY_PLANS:
+        while len(records) < max_records and not has_ended:
             before = len(records)
             coordinator.plan(max_records - len(records), 0, frozenset())
             planned = coordinator.standing[0]
@@ -81,20 +84,31 @@ def _read(source: Source, max_records: int) -> list[InputRecord]:
                     finished.add(split_id)
                 coordinator.advance(0, {split_id: reader.progress()}, has_ended=False, now_ms=0)
             has_ended = not planned.may_get_more_splits and planned.open_splits <= finished
-            empty = 0 if len(records) > before else empty + 1
+            now = time.monotonic()
+            if len(records) > before:
+                heard = now
+            elif now - heard > _MOST_SILENCE_S:
+                break
+            else:
+                time.sleep(_PAUSE_S)
+            if now - started > _MOST_READING_S:
+                break
     finally:
         reader.close()
         coordinator.close()
     return records[:max_records]
 
 
-def with_inputs(job: JobGraph, inputs: Inputs, order_seed: int | None) -> JobGraph:
+def with_inputs(
+    job: JobGraph, inputs: Inputs, order_seed: int | None, duplicate_seed: int | None = None
+) -> JobGraph:
     """Return the job with sources that read these records.
 
     Args:
         job: The job.
         inputs: The records.
         order_seed: Reorders records as far as watermarks allow; None to leave them in their order.
+        duplicate_seed: Has some records come twice; None for each once.
     """
 
     def replaced(vertex: JobVertex) -> JobVertex:
@@ -102,6 +116,8 @@ def with_inputs(job: JobGraph, inputs: Inputs, order_seed: int | None) -> JobGra
         if vertex.vertex_id not in inputs or not isinstance(declaration, SourceDeclaration):
             return vertex
         records = list(inputs[vertex.vertex_id])
+        if duplicate_seed is not None:
+            records = repeated(records, duplicate_seed)
         if order_seed is not None:
             records = reordered(records, declaration.watermark_strategy, order_seed)
         head = replace(vertex.head, declaration=replace(declaration, source=_scripted(records)))
@@ -153,6 +169,12 @@ def can_reorder(job: JobGraph) -> bool:
         isinstance(each, SourceDeclaration) and _bound_of(each.watermark_strategy) > 0
         for each in declarations
     )
+
+
+def repeated(records: Sequence[InputRecord], seed: int) -> list[InputRecord]:
+    """Have about a third of the records come twice, one right behind the other, as if a producer tried again."""
+    chance = random.Random(f"twice/{seed}")
+    return [each for record in records for each in [record] * (2 if chance.random() < 1 / 3 else 1)]
 
 
 def reordered(records: list[InputRecord], strategy: WatermarkStrategy | None, seed: int) -> list[InputRecord]:

@@ -1,4 +1,4 @@
-"""One run of a job under a scenario, on the mini cluster, and what came out of it."""
+"""One run of a job under a scenario, on the mini cluster or on Spark, and what came out of it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import tempfile
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest import mock
 from uuid import uuid4
 
@@ -33,11 +34,15 @@ from headrace.verify.clocks import (
 )
 from headrace.verify.inputs import Inputs, with_inputs
 from headrace.verify.scenario import Event, Interruption, Scenario
+from headrace.verify.tables import submit_on_spark
+
+if TYPE_CHECKING:
+    from headrace.spark.executor import SparkJob
 
 #: Where a hundred runs write their small files.
 _MEMORY = "/dev/shm"  # noqa: S108 - a directory of its own is made there
 #: A run that takes longer does not end.
-_MOST_S = 30.0
+_MOST_S, _MOST_ON_SPARK_S = 30.0, 180.0
 #: Faults of one run: more than that, and a job of many epochs would not end.
 _MOST_FAULTS = 6
 _FROM_THE_START = ""
@@ -64,6 +69,8 @@ class Subject:
     key: str | None = None
     #: Whether only the last row of each key counts; otherwise the order of the rows of a key does, too.
     only_last: bool = False
+    #: Whether the job has tables: then it runs on Spark, and reads its own sources.
+    has_tables: bool = False
 
     def with_records(self, inputs: Inputs) -> Subject:
         """Return it with other input."""
@@ -84,6 +91,8 @@ class RunOutcome:
     scenario: Scenario = field(default_factory=Scenario)
     #: Whether processing-time timers were set.
     uses_clock: bool = False
+    #: Records that sources read, with those that were read again.
+    records: int = 0
 
 
 def run_scenario(subject: Subject, scenario: Scenario) -> RunOutcome:
@@ -107,6 +116,8 @@ class _Run:
         self._epochs = 0
         self._starts = 0
         self._uses_clock = False
+        self._records = 0
+        self._most_s = _MOST_ON_SPARK_S if subject.has_tables else _MOST_S
         self._events = sorted(scenario.events, key=lambda event: event.after_epochs)
         self._injected: dict[TaskAttempt, Fault] = {}
         self._draw = random_faults(scenario.seed, scenario.fault_rate, _KINDS)
@@ -117,7 +128,10 @@ class _Run:
 
     def run(self) -> RunOutcome:
         _clear(self._subject.outputs)
-        job = with_inputs(self._subject.job, self._subject.inputs, self._scenario.order_seed)
+        scenario = self._scenario
+        job = with_inputs(
+            self._subject.job, self._subject.inputs, scenario.order_seed, scenario.duplicate_seed
+        )
         if not self._subject.outputs:
             job = with_captured_sinks(job, self._name)
         error: BaseException | None = None
@@ -135,6 +149,7 @@ class _Run:
             error,
             replace(self._scenario, faults=tuple(self._injected.items()), fault_rate=0.0),
             self._uses_clock,
+            self._records,
         )
 
     def _counted(self, rows: Sequence[tuple[Any, Any]]) -> list[Any]:
@@ -166,9 +181,10 @@ class _Run:
         if self._scenario.is_live:
             self._job = self._submit(job, path)
             self._has_job.set()
-            self._job.result_future().result(_MOST_S)
+            self._job.result_future().result(self._most_s)
             return None, job
-        with frozen_engine_clock():
+        # Workers of Spark have clocks of their own.
+        with nullcontext() if self._subject.has_tables else frozen_engine_clock():
             self._job = self._submit(job, path)
             self._has_job.set()
             self._wait()
@@ -176,7 +192,7 @@ class _Run:
         if event is None:
             return None, job
         if event.kind is Interruption.SAVEPOINT:
-            path = self._savepoint.result(_MOST_S)
+            path = self._savepoint.result(self._most_s)
         else:
             found = CheckpointDirectory(self._checkpoints, job.job_id).latest_valid()
             # Without a checkpoint nothing was published since this start, which is repeated.
@@ -190,19 +206,19 @@ class _Run:
 
     def _wait(self) -> None:
         try:
-            self._job.result_future().result(_MOST_S)
+            self._job.result_future().result(self._most_s)
         except JobCancelledError:
             if self._interrupted is None:
                 raise
         except TimeoutError:
             self._job.cancel()
-            raise JobExecutionError(f"the run did not end within {_MOST_S:.0f} s") from None
+            raise JobExecutionError(f"the run did not end within {self._most_s:.0f} s") from None
 
     @property
     def _checkpoints(self) -> str:
         return f"{self._directory}/checkpoints-{self._starts}"
 
-    def _submit(self, job: JobGraph, path: str | None) -> MiniJob:
+    def _submit(self, job: JobGraph, path: str | None) -> MiniJob | SparkJob:
         scenario = self._scenario
         values = {
             "execution.checkpointing.dir": self._checkpoints,
@@ -220,6 +236,8 @@ class _Run:
         if scenario.is_live:
             values |= {"headrace.exchange.kind": "pipelined", "headrace.live.barrier-interval": "5 ms"}
         configuration = Configuration(self._subject.configuration.to_dict() | values)
+        if self._subject.has_tables:
+            return submit_on_spark(job, configuration, self._after_epoch)
         settings: dict[str, Any] = {} if scenario.is_live else {"now_ms": stepping_clock()}
         return MiniJob(
             job,
@@ -243,6 +261,7 @@ class _Run:
     def _after_epoch(self, summary: EpochSummary) -> None:
         """Interrupt the job where the scenario says so; in the job's thread, so always at the same place."""
         self._epochs += 1
+        self._records += summary.records
         if any(report.next_timer_ms is not None for report in summary.reports):
             self._uses_clock = True
         if self._interrupted is not None or not self._events or self._events[0].after_epochs > self._epochs:

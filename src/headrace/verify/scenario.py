@@ -60,6 +60,8 @@ class Scenario:
     clock_shift_s: int = 0
     #: Reorders the input within the bounds of watermarks.
     order_seed: int | None = None
+    #: Has records come twice.
+    duplicate_seed: int | None = None
 
     def lines(self) -> list[str]:
         """Describe it, a line for each way in which it differs from the plain run."""
@@ -77,6 +79,8 @@ class Scenario:
             lines.append(f"the wall clock is {self.clock_shift_s} s ahead")
         if self.order_seed is not None:
             lines.append("input reordered within the bounds of watermarks")
+        if self.duplicate_seed is not None:
+            lines.append("records that come twice")
         for event in self.events:
             then = "" if event.parallelism is None else f", then parallelism {event.parallelism}"
             lines.append(f"after epoch {event.after_epochs}: {event.kind.value}{then}")
@@ -88,7 +92,13 @@ class Scenario:
 
 
 def draw(
-    seed: int, most_records: int, *, can_rescale: bool, can_reorder: bool, can_be_live: bool
+    seed: int,
+    most_records: int,
+    *,
+    can_rescale: bool,
+    can_reorder: bool,
+    can_be_live: bool,
+    can_repeat: bool = False,
 ) -> Scenario:
     """Draw the scenario of a seed; the first seeds try one thing each, later ones several.
 
@@ -98,6 +108,7 @@ def draw(
         can_rescale: Whether the program leaves the parallelism of operators open.
         can_reorder: Whether a source declares that records come out of order.
         can_be_live: Whether the job can run live.
+        can_repeat: Whether the job is to stand records that come twice.
     """
     chance = random.Random(f"verify/{seed}")
     plain = Scenario(seed=seed)
@@ -113,6 +124,8 @@ def draw(
         lambda made: replace(made, order_seed=seed) if can_reorder else made,
         lambda made: replace(made, is_live=can_be_live),
     ]
+    if can_repeat:
+        changes = [lambda made: replace(made, duplicate_seed=seed), *changes]
     if seed == 0:
         return plain  # the same again
     if seed <= len(changes):
@@ -120,6 +133,33 @@ def draw(
     for change in chance.sample(changes[:-1], chance.randint(2, 4)):
         plain = change(plain)
     return plain
+
+
+def draw_for_tables(seed: int, most_records: int, *, can_rescale: bool) -> Scenario:
+    """Draw the scenario of a seed for a job that runs on Spark: few runs fit into a budget, and tasks do not fail.
+
+    Args:
+        seed: Decides everything.
+        most_records: That sources read.
+        can_rescale: Whether the program leaves the parallelism of operators open.
+    """
+    chance = random.Random(f"verify-tables/{seed}")
+    size = max(1, most_records // chance.randint(4, 8))
+    cut = replace(Scenario(seed=seed), max_records=size)
+    changes: Sequence[Callable[[Scenario], Scenario]] = [
+        lambda made: made,
+        lambda made: _interrupted(made, chance, size, Interruption.SAVEPOINT, can_rescale=can_rescale),
+        lambda made: _spread(made, chance) if can_rescale else made,
+        lambda made: _interrupted(made, chance, size, Interruption.DRIVER_LOST, can_rescale=can_rescale),
+        lambda made: _interrupted(made, chance, size, Interruption.RESCALE, can_rescale=can_rescale),
+    ]
+    if seed == 0:
+        return Scenario()
+    if seed <= len(changes):
+        return changes[seed - 1](cut)
+    for change in chance.sample(changes, 2):
+        cut = change(cut)
+    return cut
 
 
 def _spread(made: Scenario, chance: random.Random) -> Scenario:

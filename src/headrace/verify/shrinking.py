@@ -72,6 +72,7 @@ def _changes() -> Iterator[Callable[[Scenario], Scenario]]:
     yield lambda made: replace(made, events=tuple(replace(each, parallelism=None) for each in made.events))
     yield lambda made: replace(made, clock_shift_s=0)
     yield lambda made: replace(made, order_seed=None)
+    yield lambda made: replace(made, duplicate_seed=None)
     yield lambda made: replace(made, is_live=False)
     yield lambda made: replace(made, parallelism=plain.parallelism)
     yield lambda made: replace(made, buffer_records=plain.buffer_records)

@@ -18,10 +18,12 @@ from headrace.datastream.execution_context import ExecutionContext
 from headrace.errors import JobExecutionError, UnsupportedFeatureError
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.mixed_job import is_one_stream
+from headrace.verify.classification import classify
 from headrace.verify.inputs import can_reorder, has_watermarks, read_inputs
 from headrace.verify.runs import RunOutcome, Subject, describe, run_scenario
-from headrace.verify.scenario import Interruption, Scenario, draw
+from headrace.verify.scenario import Scenario, draw, draw_for_tables
 from headrace.verify.shrinking import VerifyCase, shrink
+from headrace.verify.tables import refuse_unbounded
 
 #: The part of the budget that may go into shrinking a difference.
 _SHRINKING = 0.5
@@ -46,6 +48,8 @@ class VerifySettings:
     outputs: tuple[str, ...] = ()
     key: str | None = None
     only_last: bool = False
+    #: Whether records may come twice without a difference.
+    duplicates: bool = False
 
 
 @dataclass(frozen=True)
@@ -94,25 +98,21 @@ def verify_job(
         on_run: Called before each run.
 
     Raises:
-        UnsupportedFeatureError: If the job has tables.
+        JobDefinitionError: If a source has no records, or a job with tables a source without an end.
         JobExecutionError: If it fails without any fault.
     """
-    if not is_one_stream(job):
-        raise UnsupportedFeatureError(
-            "jobs with tables cannot be verified: their SQL runs on Spark only",
-            feature="headrace verify for tables",
-            hint="verify the DataStream part of the program in a program of its own",
-        )
     started = time.monotonic()
-    inputs = read_inputs(job, settings.records)
-    subject = Subject(job, configuration, inputs, settings.outputs, settings.key, settings.only_last)
+    subject = _subject(job, configuration, settings)
     findings = check_job(job, configuration)
     plain = run_scenario(subject, Scenario())
     if plain.error is not None:
         raise JobExecutionError(
             f"the job fails without any fault, so there is nothing to compare with: {describe(plain.error)}"
         ) from plain.error
-    adversary = _Adversary(subject, settings, plain, started, on_run)
+    # Spark takes its time to start, and the first run of a job to be planned.
+    adversary = _Adversary(
+        subject, settings, plain, time.monotonic() if subject.has_tables else started, on_run
+    )
     difference = adversary.look()
     shown = [each for each in findings if each.code in _STATIC]
     if difference is not None:
@@ -121,11 +121,24 @@ def verify_job(
         job.name,
         adversary.runs,
         time.monotonic() - started,
-        sum(map(len, inputs.values())),
+        sum(map(len, subject.inputs.values())) if subject.inputs else plain.records,
         difference,
         shown,
         adversary.notes,
     )
+
+
+def _subject(job: JobGraph, configuration: Configuration, settings: VerifySettings) -> Subject:
+    has_tables = not is_one_stream(job)
+    if has_tables:
+        refuse_unbounded(job)
+        if settings.duplicates:
+            raise UnsupportedFeatureError.not_yet(
+                "headrace verify --duplicates for jobs with tables",
+                "put duplicates into the input of the tables",
+            )
+    inputs = {} if has_tables else read_inputs(job, settings.records)
+    return Subject(job, configuration, inputs, settings.outputs, settings.key, settings.only_last, has_tables)
 
 
 class _Adversary:
@@ -147,24 +160,12 @@ class _Adversary:
 
     def look(self) -> VerifyDifference | None:
         """Run scenarios until one differs."""
-        job = self._subject.job
-        can_rescale = any(vertex.parallelism > 1 for vertex in job.vertices)
-        if not can_rescale:
-            self.notes.append("the program sets the parallelism of all operators, so it was not varied")
-        # Live, the records of several sources meet in any order, which other runs try in a way that can be repeated.
-        has_one_source = len(self._subject.inputs) == 1
-        goes_by_time = self._plain.uses_clock or has_watermarks(job)
-        can_be_live = has_one_source and not (goes_by_time or job.is_batch or self._subject.outputs)
-        if self._plain.uses_clock:
-            self.notes.append("the job sets timers in processing time, which stood still: they never fired")
-        most = max(map(len, self._subject.inputs.values()))
+        drawn = self._draws()
         limit = self._deadline - self._settings.budget_s * _SHRINKING / 2
         for seed in range(self._settings.first_seed, self._settings.first_seed + self._settings.runs):
-            if time.monotonic() > limit:
+            if self.runs and time.monotonic() > limit:
                 break
-            scenario = draw(
-                seed, most, can_rescale=can_rescale, can_reorder=can_reorder(job), can_be_live=can_be_live
-            )
+            scenario = drawn(seed)
             if seed and scenario == Scenario(seed=seed):
                 continue
             self.runs += 1
@@ -173,6 +174,33 @@ class _Adversary:
             if outcome.error is not None or outcome.rows != self._plain.rows:
                 return self._reduced(outcome)
         return None
+
+    def _draws(self) -> Callable[[int], Scenario]:
+        """Return what draws scenarios for the job."""
+        job = self._subject.job
+        can_rescale = any(vertex.parallelism > 1 for vertex in job.vertices)
+        if not can_rescale:
+            self.notes.append("the program sets the parallelism of all operators, so it was not varied")
+        if self._subject.has_tables:
+            self.notes.append(
+                "the job has tables: it ran on Spark, on its own sources, and no tasks were made to fail"
+            )
+            return lambda seed: draw_for_tables(seed, self._plain.records, can_rescale=can_rescale)
+        # Live, the records of several sources meet in any order, which other runs try in a way that can be repeated.
+        has_one_source = len(self._subject.inputs) == 1
+        goes_by_time = self._plain.uses_clock or has_watermarks(job)
+        can_be_live = has_one_source and not (goes_by_time or job.is_batch or self._subject.outputs)
+        if self._plain.uses_clock:
+            self.notes.append("the job sets timers in processing time, which stood still: they never fired")
+        most = max(map(len, self._subject.inputs.values()))
+        return lambda seed: draw(
+            seed,
+            most,
+            can_rescale=can_rescale,
+            can_reorder=can_reorder(job),
+            can_be_live=can_be_live,
+            can_repeat=self._settings.duplicates,
+        )
 
     def _reduced(self, outcome: RunOutcome) -> VerifyDifference:
         case = VerifyCase(outcome.scenario, self._subject.inputs)
@@ -183,18 +211,22 @@ class _Adversary:
             until = min(self._deadline, time.monotonic() + self._settings.budget_s * _SHRINKING)
             case = shrink(case, self._differs, until)
         subject = self._subject.with_records(case.inputs)
-        plain, differing = run_scenario(subject, Scenario()), run_scenario(subject, case.scenario)
+        plain, differing = self._plain_of(case), run_scenario(subject, case.scenario)
         if differing.error is None and differing.rows == plain.rows:
             plain, differing = self._plain, outcome
         title, explanation = classify(case.scenario, differing, has_own_sinks=bool(subject.outputs))
         return VerifyDifference(title, explanation, case, compare_rows(plain, differing))
 
+    def _plain_of(self, case: VerifyCase) -> RunOutcome:
+        if self._subject.has_tables:  # its input is always the same, and a run takes seconds
+            return self._plain
+        return run_scenario(self._subject.with_records(case.inputs), Scenario())
+
     def _differs(self, case: VerifyCase) -> bool:
-        subject = self._subject.with_records(case.inputs)
-        plain = run_scenario(subject, Scenario())
+        plain = self._plain_of(case)
         if plain.error is not None:
             return False
-        outcome = run_scenario(subject, case.scenario)
+        outcome = run_scenario(self._subject.with_records(case.inputs), case.scenario)
         return outcome.error is not None or outcome.rows != plain.rows
 
 
@@ -239,13 +271,13 @@ def verify_case(
 
     def check(job: JobGraph, configuration: Configuration) -> None:
         made = VerifySettings(**settings)
-        found = read_inputs(job, made.records)
+        subject = _subject(job, configuration, made)
         names = {vertex.vertex_id: vertex.head.name for vertex in job.vertices}
         inputs = {
             vertex_id: [each for each in records if each.index in set(kept.get(names[vertex_id], ()))]
-            for vertex_id, records in found.items()
+            for vertex_id, records in subject.inputs.items()
         }
-        subject = Subject(job, configuration, inputs, made.outputs, made.key, made.only_last)
+        subject = subject.with_records(inputs)
         plain, outcome = run_scenario(subject, Scenario()), run_scenario(subject, scenario)
         if plain.error is not None:
             raise AssertionError(f"the job fails without any fault: {describe(plain.error)}")
@@ -272,55 +304,3 @@ def with_job(
 
 class _Done(BaseException):
     """The program has served its purpose."""
-
-
-def classify(scenario: Scenario, outcome: RunOutcome, *, has_own_sinks: bool) -> tuple[str, str]:
-    """Say what a difference looks like, from what is left of the scenario."""
-    if outcome.error is not None and (scenario.faults or scenario.events or scenario.max_records):
-        return (
-            "state cannot be restored, or a function fails when it is run again",
-            "The job runs without faults, and fails when its state is read again. Keep values in state that pickle "
-            "completely: no locks, connections, lambdas or classes with their own __reduce__.",
-        )
-    if scenario == Scenario(seed=scenario.seed):
-        return (
-            "a function is not deterministic",
-            "The same run twice gives different output: a function uses random numbers, uuid4(), id(), hash() of a "
-            "str or the clock. Derive such values from the record, or seed them with it.",
-        )
-    if scenario.clock_shift_s and not scenario.faults and not scenario.events:
-        return (
-            "a function reads the wall clock",
-            "Output follows time.time() or datetime.now(). Use the timestamp of the record, or "
-            "ctx.timer_service().current_processing_time().",
-        )
-    if has_own_sinks and (scenario.faults or scenario.events):
-        return (
-            "a sink is not idempotent",
-            "After a failure the sink gets records or committables again, and publishes them twice. Publish in "
-            "the committer, and skip what a mark of the epoch says was published.",
-        )
-    if any(event.kind is Interruption.RESCALE or event.parallelism for event in scenario.events):
-        return (
-            "state outside of keyed state",
-            "Results change when the parallelism does: a function keeps what belongs to a key in a field or in a "
-            "global variable. Keep it in keyed state.",
-        )
-    if scenario.faults or scenario.events:
-        return (
-            "state outside of headrace's state",
-            "Results change when a worker is lost or the job is restored: a function keeps something in a global "
-            "variable or in a field that cannot be pickled. Keep it in state.",
-        )
-    if scenario.order_seed is not None:
-        return (
-            "results depend on the order of events",
-            "Records that come in another order, within the bounds of the watermark strategy, give other results. "
-            "Sort them by time in a window or with timers.",
-        )
-    return (
-        "results depend on the order of records, or on which subtask gets them",
-        "Only epochs, buffers or parallelism were changed. Records of different subtasks and splits come in any "
-        "order, and global variables and fields belong to one worker. Use keyed state, and do not rely on which of two "
-        "inputs comes first.",
-    )

@@ -63,6 +63,22 @@ def test_a_key_without_an_option_is_mapped_pointed_out_or_refused(key):
     assert answer.kind.value in answers
 
 
+@pytest.mark.parametrize(
+    ("key", "answer"),
+    [
+        ("metrics.reporter.prometheus.allowList", "refused"),
+        ("metrics.reporter.prometheus.hostUrl", "honoured"),
+        ("metrics.reporter.influxdb.host", "refused"),
+        ("metrics.reporter.OpenTelemetry.exporter.compression", "refused"),
+        ("metrics.reporter.OpenTelemetry.exporter.endpoint", "honoured"),
+        ("metrics.reporter.<name>.interval", "honoured"),
+    ],
+)
+def test_the_page_says_which_options_reporters_have(key, answer):
+    [row] = [line for line in render_flink_keys().splitlines() if line.startswith(f"| `{key}` |")]
+    assert f"| {answer} |" in row
+
+
 def test_rules_have_texts_that_say_what_to_use():
     for key, answer in RULES:
         assert answer.text, key

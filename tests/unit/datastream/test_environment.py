@@ -233,8 +233,31 @@ def test_dependencies_are_recorded(env: StreamExecutionEnvironment) -> None:
 
 @pytest.mark.parametrize("call", ["add_jars", "add_classpaths"])
 def test_java_code_is_refused_with_the_reason(env: StreamExecutionEnvironment, call: str) -> None:
-    with pytest.raises(UnsupportedFeatureError, match=rf"{call}\(\): headrace runs Python functions"):
+    with pytest.raises(UnsupportedFeatureError, match=rf"{call}\(.*\): headrace runs Python functions"):
         getattr(env, call)("file:///a.jar")
+
+
+@pytest.mark.parametrize(
+    "jar",
+    [
+        "flink-sql-connector-kafka-1.15.0.jar",
+        "flink-sql-connector-kafka-4.0.1-2.0.jar",
+        "flink-connector-jdbc-3.3.0-1.20.jar",
+        "flink-sql-avro-1.15.0.jar",
+        "flink-json-2.3-SNAPSHOT.jar",
+    ],
+)
+def test_jars_of_connectors_that_we_have_are_passed_over(
+    env: StreamExecutionEnvironment, jar: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    env.add_jars(f"file:///path/to/{jar}")
+    assert f"{jar} is not loaded" in caplog.text
+
+
+@pytest.mark.parametrize("jar", ["flink-connector-pulsar-4.1.0.jar", "my-udfs.jar"])
+def test_other_jars_are_refused_also_beside_them(env: StreamExecutionEnvironment, jar: str) -> None:
+    with pytest.raises(UnsupportedFeatureError, match=jar):
+        env.add_jars("file:///a/flink-sql-avro-1.15.0.jar", f"file:///a/{jar}")
 
 
 def test_what_is_missing_says_so(env: StreamExecutionEnvironment) -> None:

@@ -256,6 +256,20 @@ def test_there_is_a_limit_of_sessions() -> None:
     client.sessions.close()
 
 
+def test_an_incomplete_statement_says_so_to_clients_that_read_on(client: Client) -> None:
+    session = client.open()
+    start = "EXECUTE STATEMENT SET BEGIN INSERT INTO s SELECT 1"
+    assert 'Encountered "<EOF>"' in client.error(session, f"{start};")[1]
+    assert 'Encountered "<EOF>"' in client.error(session, "SELECT 1 +")[1]
+    assert 'Encountered "<EOF>"' not in client.error(session, "SELEC 1")[1]
+
+
+def test_an_error_of_the_gateway_itself_is_shown_like_those_of_statements(client: Client) -> None:
+    status, text = client.error(client.open(), "END")
+    assert status == 400
+    assert "Caused by: org.apache.flink.table.api.TableException: there is no statement set to submit" in text
+
+
 def test_a_thousand_abandoned_sessions_are_closed_when_they_are_idle(client: Client) -> None:
     for _ in range(1_000):
         client.open()
@@ -276,12 +290,22 @@ def test_values_are_written_as_flinks_json_format_does() -> None:
         DataTypes.ARRAY(row),
         DataTypes.DOUBLE(),
         DataTypes.BOOLEAN(),
+        DataTypes.FLOAT(),
     ]
     in_utc = datetime.datetime(2024, 1, 1, 12, 0, 0, 500_000, datetime.UTC)
     moment = in_utc.replace(tzinfo=None)
     day = datetime.date(2024, 2, 29)
     values = Row(
-        Decimal("1.50"), b"\x00\xff", moment, in_utc, day, {"k": day}, [Row(1, None)], float("nan"), True
+        Decimal("1.50"),
+        b"\x00\xff",
+        moment,
+        in_utc,
+        day,
+        {"k": day},
+        [Row(1, None)],
+        float("nan"),
+        True,
+        0.10000000149011612,
     )
     written = json.loads(msgspec.json.encode(fields_of(types, ResultRowFormat.JSON, "Europe/Berlin")(values)))
     assert written == [
@@ -294,10 +318,11 @@ def test_values_are_written_as_flinks_json_format_does() -> None:
         [{"a": 1, "b": None}],
         "NaN",
         True,
+        0.1,
     ]
     plain = fields_of(types, ResultRowFormat.PLAIN_TEXT, "UTC")(values)
     assert plain[0] == "1.50"
-    assert plain[-1] == "TRUE"
+    assert plain[-2:] == ["TRUE", "0.1"]
     with pytest.raises(UnsupportedFeatureError, match="keys are not strings"):
         fields_of([DataTypes.MAP(DataTypes.INT(), DataTypes.INT())], ResultRowFormat.JSON, "UTC")(Row({1: 1}))
 

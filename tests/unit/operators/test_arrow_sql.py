@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pyarrow as pa
 import pytest
 
-from headrace.operators.table.arrow_sql import NotComputedError, aggregate, expression
+from headrace.operators.table.arrow_expression import NotComputedError, SharedColumns
+from headrace.operators.table.arrow_sql import aggregate, expression
 
 TYPES = {
     "n": pa.int64(),
@@ -13,6 +16,7 @@ TYPES = {
     "s": pa.string(),
     "t": pa.timestamp("us"),
     "b": pa.bool_(),
+    "u": pa.string(),
     "d": pa.decimal128(10, 2),
     "with `tick": pa.int64(),
 }
@@ -21,6 +25,7 @@ COLUMNS = {
     "i": pa.array([1, 2, None, 4], pa.int32()),
     "s": pa.array(["a", "b", None, "ü"]),
     "t": pa.array([0, -1, None, 1_767_323_045_006_007], pa.timestamp("us")),
+    "u": pa.array(["x/Y/", "", None, "ü/z"]),
     "b": pa.array([True, False, None, True]),
     "with `tick": pa.array([5, 5, 5, 5], pa.int64()),
 }
@@ -48,6 +53,23 @@ def computed(sql: str, *, is_utc: bool = True) -> list[object]:
         ("`n` + 1L", [2, -6, None, -(2**63)]),
         ("-`n` - 1L * 2L", [-3, 5, None, 2**63 - 1]),
         ("pmod(`n`, 10L)", [1, 3, None, 7]),
+        ("CAST(`n` AS INT)", [1, -7, None, -1]),
+        # What is left has the sign of what was divided.
+        ("CAST(`n` % 3 AS int)", [1, -1, None, 1]),
+        ("`n` % 10L", [1, -7, None, 7]),
+        (
+            "CAST(CAST((CAST(0.5 AS decimal(2,1)) * CAST(`n` AS decimal(19,0))) AS decimal(22,1)) AS decimal(21,1))",
+            [Decimal("0.5"), Decimal("-3.5"), None, Decimal("4611686018427387903.5")],
+        ),
+        ("IF(`b`, `n`, NULL)", [1, None, None, 2**63 - 1]),
+        ("IF(`b`, NULL, `s`)", [None, "b", None, None]),
+        ("get(split(`u`, '/'), 0)", ["x", "", None, "ü"]),
+        ("get(split(`u`, '/'), 1)", ["Y", None, None, "z"]),
+        ("get(split(`u`, '/'), 2)", ["", None, None, None]),
+        ("`u` RLIKE '/([^/]*)'", [True, False, None, True]),
+        ("`u` RLIKE 'x'", [True, False, None, False]),
+        ("regexp_extract(`u`, '(^|x)/([^/]*)', 2)", ["Y", "", None, ""]),
+        ("regexp_extract(`u`, '/([^/]*)', 1)", ["Y", "", None, "z"]),
         ("CASE WHEN `b` THEN `n` ELSE 0L END", [1, 0, 0, 2**63 - 1]),
         ("CASE WHEN `b` THEN `n` END", [1, None, None, 2**63 - 1]),
         ("coalesce(`n`, 3L)", [1, -7, 3, 2**63 - 1]),
@@ -77,7 +99,21 @@ def test_what_is_understood_means_what_it_means_to_spark(sql, expected):
         "`d` = `d`",
         "`s` = 1",
         "`n` = 1.5",
-        "CAST(`n` AS INT)",
+        "`n` % `n`",
+        "`n` % 0L",
+        "1.5 + 1.5",
+        "CAST(`i` AS decimal(19,0))",
+        "CAST(`n` AS decimal(18,0))",
+        "CAST(`d` AS decimal(10,1))",
+        "CAST(1.5 AS decimal(20,1)) * CAST(`n` AS decimal(19,0))",  # more digits than there are
+        "`s` RLIKE 'a.b'",
+        "`s` RLIKE `s`",
+        "regexp_extract(`s`, '(a)', 2)",
+        "regexp_extract(`s`, 'a', 1)",
+        "get(split(`s`, '|'), 1)",
+        "split(`s`, '/')",
+        "IF(`b`, NULL, NULL)",
+        "IF(`b`, `s`, `n`)",
         "CAST(`s` AS TIMESTAMP)",
         "CASE WHEN `b` THEN `n` ELSE 0 END",
         "date_format(`t`, 'yyy')",
@@ -104,6 +140,37 @@ def test_a_year_of_five_digits_is_left_to_spark():
     assert made is not None
     with pytest.raises(NotComputedError):
         made.of({"t": pa.array([253_402_300_800_000_000], pa.timestamp("us"))}, 1)
+
+
+def test_small_letters_of_ascii_are_computed_and_others_are_left_to_spark():
+    made = expression("lower(`s`)", TYPES, is_utc=True)
+    assert made is not None
+    assert made.of({"s": pa.array(["Ab", None, ""])}, 3).to_pylist() == ["ab", None, ""]
+    with pytest.raises(NotComputedError):
+        made.of(COLUMNS, 4)
+
+
+def test_a_decimal_that_has_too_many_digits_is_left_to_spark():
+    made = expression("CAST(CAST(`n` AS decimal(19,0)) AS decimal(18,0))", TYPES, is_utc=True)
+    assert made is not None
+    assert made.of({"n": pa.array([10**17])}, 1).to_pylist() == [Decimal(10**17)]
+    with pytest.raises(NotComputedError):
+        made.of({"n": pa.array([10**18])}, 1)
+
+
+def test_what_several_expressions_want_is_computed_once():
+    columns = SharedColumns({"s": pa.array(["A/b", "C"])})
+    first = expression("lower(`s`) = 'c'", TYPES, is_utc=True)
+    second = expression(
+        "CASE WHEN `s` RLIKE '(/)' THEN regexp_extract(`s`, '(/)', 1) ELSE lower(`s`) END", TYPES, is_utc=True
+    )
+    assert first is not None
+    assert second is not None
+    assert first.of(columns, 2).to_pylist() == [False, True]
+    kept = columns["\0lower ( `s` )"]
+    assert second.of(columns, 2).to_pylist() == ["/", "c"]
+    assert columns["\0lower ( `s` )"] is kept
+    assert len(columns) == 3
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from headrace.common.types import RowKind
-from headrace.operators.table.base import HASHES, ROW_HASHES, WITH_SEQUENCE, InputSpec, hashes_of
+from headrace.operators.table.base import (
+    HASHES,
+    ROW_HASHES,
+    SESSION,
+    WITH_SEQUENCE,
+    InputSpec,
+    SessionWindows,
+    hashes_of,
+)
 from headrace.operators.table.key_numbers import KeyNumbers
 from headrace.operators.table.packed_input import PackedInput, merged_inputs, rows_of
 from headrace.operators.table.steps import KIND, PythonCalls, Select, StepColumn, Where
@@ -109,12 +118,38 @@ def test_groups_of_several_tasks_become_one():
 
 
 @pytest.mark.parametrize(
+    ("key", "column"), [("n", [1, None, 1, None, 1]), ("s", ["a", None, "a", None, "a"])]
+)
+def test_rows_of_a_task_are_put_into_sessions(key, column):
+    rows = pa.table(
+        {name: pa.array([None] * 5, kind) for name, kind in (("n", pa.int64()), ("s", pa.string()))}
+    )
+    place = rows.column_names.index(key)
+    rows = rows.set_column(place, key, pa.array(column, rows.schema.field(key).type))
+    rows = rows.append_column("v", pa.array([21, 5, 10, 6, 0]))
+    spec = InputSpec(
+        0, 0, (key,), group_by=(key,), items=(("count(1)", "rows"),), session=SessionWindows("v", 10)
+    )
+    each = packed(spec)
+    found = [row for inputs in received(each, rows) if 0 in inputs for row in inputs[0].to_pylist()]
+    epoch = datetime(1970, 1, 1, tzinfo=UTC).replace(tzinfo=None)
+    times = [
+        [(row[SESSION][end] - epoch) // timedelta(milliseconds=1) for end in ("start", "end")]
+        for row in found
+    ]
+    counted = [(row[key], row["rows"], *ends) for row, ends in zip(found, times, strict=True)]
+    assert sorted(counted, key=str) == sorted(
+        [(column[0], 1, 21, 31), (column[0], 2, 0, 20), (None, 2, 5, 16)], key=str
+    )
+
+
+@pytest.mark.parametrize(
     "spec",
     [
         InputSpec(0, 0, ("n",), items=(("uuid()", "id"),)),
         InputSpec(0, 0, ("n",), where="upper(`s`) = 'A'"),
         InputSpec(0, 0, ("n",), group_by=("n",), items=(("collect_list(`v`)", "a0"),)),
-        InputSpec(0, 0, ("n",), group_by=("n",), session="session_window(`t`, '1 second')"),
+        InputSpec(0, 0, ("n",), group_by=("n",), session=SessionWindows("s", 1000)),
         InputSpec(0, 0, ("n",), group_by=("n", "s"), items=(("count(1)", "rows"),)),
     ],
 )

@@ -269,10 +269,11 @@ def test_sessions_are_kept_apart_by_what_rows_are_grouped_by():
     made = lines(plan(count_by(sessions(0), 3, 4, 0)))
 
     assert made[2].startswith("WindowAggregate(groupBy=[user], window=[SESSION(time_col=$time, gap=5 s)]")
-    with pytest.raises(UnsupportedFeatureError, match="PARTITION BY has other columns than GROUP BY"):
-        plan(count_by(sessions(), 3, 4, 0))
-    with pytest.raises(UnsupportedFeatureError, match="a condition on the rows of SESSION windows"):
-        plan(count_by(where(sessions(0), "GREATER_THAN", 1, 5), 3, 4, 0))
+    # Otherwise rows get their sessions first: as groups, or without some rows, they would be other ones.
+    for rows in (sessions(), where(sessions(0), "GREATER_THAN", 1, 5)):
+        made = " ".join(lines(plan(count_by(rows, 3, 4, 0))))
+        assert "window=[SESSION(time_col=attached, gap=5 s)]" in made
+        assert "WindowTableFunction(window=[SESSION(time_col=ts, gap=5 s)]" in made
     # Whole partitions may be left out before.
     assert "where=[(user = 'ann')]" in " ".join(
         lines(plan(count_by(where(sessions(0), "EQUALS", 0, "ann"), 3, 4, 0)))

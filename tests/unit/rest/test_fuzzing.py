@@ -30,9 +30,7 @@ def test_schemathesis_finds_nothing(cluster: RestCluster, running: LiveJob, tmp_
     )
     command = ["-m", "schemathesis.cli", "run", f"{server.url}/openapi.json", "--url", server.url]
     # A submitted job is no JSON, and stopping or saving it needs directories that exist.
-    # Bodies for the SQL gateway are in tests/unit/gateway/test_malformed_requests.py.
     limits = ["--max-examples", "8", "--seed", "1", "--no-color", "--exclude-path", "/v1/jobs"]
-    limits += ["--exclude-path-regex", "/sessions"]
     checks = ["--checks", "all"]
     try:
         done = subprocess.run(

@@ -56,6 +56,16 @@ def test_metrics_have_what_subtasks_measure(cluster: RestCluster, live: LiveJob)
     assert values[f"{QUEUE}.inputQueueSize"] >= 0
 
 
+def test_metrics_have_what_waits_to_be_taken(cluster: RestCluster, live: LiveJob) -> None:
+    vertex = live.master.job.vertices[0].vertex_id
+    at = f"/jobs/{live.job_id}/vertices/{vertex}/subtasks/0/metrics"
+    names = ("outPoolUsage", "outputQueueLength", "outputQueueSize")
+    wanted = {f"Shuffle.Netty.Output.Buffers.{name}" for name in names}
+    wait_until(lambda: wanted <= {each["id"] for each in cluster.get(at)}, "a beat")
+    values = {each["id"]: float(each["value"]) for each in cluster.get(f"{at}?get={','.join(wanted)}")}
+    assert 0 <= values["Shuffle.Netty.Output.Buffers.outPoolUsage"] <= 1
+
+
 def test_a_live_job_is_rescaled_over_rest(cluster: RestCluster, live: LiveJob) -> None:
     asked = cluster.ask("PATCH", f"/jobs/{live.job_id}/rescaling?parallelism=3")
     assert asked.status == 202

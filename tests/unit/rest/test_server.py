@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from headrace.config import Configuration
-from headrace.errors import ClusterError, ConfigurationError
+from headrace.errors import ClusterError, ConfigurationError, JobExecutionError
 from headrace.rest.client import RestClient
 from headrace.rest.server import RestServer
 from headrace.rest.session_executor import RemoteJob
@@ -65,6 +65,16 @@ def test_a_program_rescales_its_job_in_a_session(client: RestClient, running: Li
     assert {vertex.parallelism for vertex in running.master.job.vertices} == {1}
     with pytest.raises(ClusterError, match="parallelism"):
         job.rescale(0)
+
+
+def test_a_program_says_why_its_job_in_a_session_was_started_again(
+    client: RestClient, running: LiveJob, caplog: pytest.LogCaptureFixture
+) -> None:
+    job = RemoteJob(client, running.master.job, is_detached=True)
+    running.master.failures.add(JobExecutionError("worker 3 was lost"), 1_700_000_000_000)
+    job._tell_restarts()
+    job._tell_restarts()
+    assert caplog.text.count("job 'counting' restarts: worker 3 was lost") == 1
 
 
 def test_nobody_there_is_said() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import tracemalloc
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from headrace.common import WatermarkStrategy
+from headrace.common import Time, WatermarkStrategy
 from headrace.connectors.base import Committable, Committer, Sink, SinkWriter, WriterContext
 from headrace.connectors.datagen import DataGeneratorSource
-from headrace.datastream import DataStream, StreamExecutionEnvironment
+from headrace.datastream import AsyncDataStream, AsyncFunction, DataStream, StreamExecutionEnvironment
 from headrace.runtime.epoch.back_pressure import BackPressureLevel
 from headrace.runtime.epoch.layout import Layout
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskPlan
 from headrace.runtime.exchange.buffers import Header, encode_items, pack
 from headrace.runtime.task.level import JobCode, LevelRunner, read_report
 from headrace.runtime.task.settings import TaskSettings
-from tests.unit.runtime.jobs import job_graph, make_env, start, start_watched
+from tests.unit.runtime.jobs import job_graph, make_env, run, start, start_watched
 
 TARGET_S = 2.0
 
@@ -182,3 +183,23 @@ def test_the_input_of_a_subtask_is_in_memory_once(tmp_path: Path) -> None:
     assert report.bytes_in == pytest.approx(buffer_bytes * count, rel=0.01)
     # All of it once, and the few that are being read or written at a time.
     assert peak < report.bytes_in + 8 * buffer_bytes
+
+
+class _SlowAnswers(AsyncFunction[int, int]):
+    """Takes as long for one record as for a thousand at once."""
+
+    async def async_invoke(self, value: int) -> list[int]:
+        await asyncio.sleep(0.1)
+        return [value]
+
+
+def test_epochs_do_not_shrink_because_answers_take_long() -> None:
+    ran = run(
+        lambda env: AsyncDataStream.unordered_wait(
+            env.from_collection(list(range(2_000))), _SlowAnswers(), Time.seconds(10), capacity=5_000
+        ),
+        max_records=100_000,
+        options={"headrace.epoch.target-duration": "50 ms", "headrace.epoch.initial-records": 50},
+    )
+    assert sorted(ran.output) == list(range(2_000))
+    assert ran.job.progress.epochs < 20  # one record at a time it would be 2,000

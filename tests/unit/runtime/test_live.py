@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +21,7 @@ from headrace.datastream.functions import KeyedProcessFunction, MapFunction, Run
 from headrace.datastream.state import ValueStateDescriptor
 from headrace.datastream.window import TumblingEventTimeWindows
 from headrace.elements import Batch
-from headrace.errors import UserFunctionError
+from headrace.errors import CheckpointError, UserFunctionError
 from headrace.graph.rescaling import uniform_parallelism
 from headrace.operators.timestamps import GeneratedTime
 from headrace.runtime.checkpoint.storage import load_checkpoint
@@ -479,6 +480,37 @@ def test_a_checkpoint_overtakes_records_that_wait_and_none_is_lost(
     parts = [part for task in found[0].tasks.values() for part in task.subtasks]
     assert sum(part.persisted_data for part in parts) == found[0].persisted_data
     assert any(part.is_unaligned for part in parts)
+
+
+def test_a_checkpoint_expires_while_its_barrier_is_on_its_way(tmp_path: Path) -> None:
+    Metered.permits, Metered.is_open = threading.Semaphore(0), threading.Event()
+    sink = MarkedSink(str(tmp_path))
+    options = {**LIVE, **OFTEN, "execution.checkpointing.timeout": "50 ms"}
+    options["execution.checkpointing.tolerable-failed-checkpoints"] = "1000"
+    started = start(held_up, parallelism=2, options=options, sink=sink)
+    statistics = started.job.master.checkpoints.coordinator.statistics
+    deadline = time.monotonic() + 20
+    while not statistics().counts.failed and time.monotonic() < deadline:
+        time.sleep(0.01)
+    expired = [record for record in statistics().history if "in time" in (record.failure_message or "")]
+    Metered.is_open.set()
+    Metered.permits.release(RECORDS)
+    started.job.wait()
+    assert expired
+    assert output_of(sink) == COUNTED
+
+
+def test_checkpoints_that_expire_too_often_fail_the_job() -> None:
+    Metered.permits, Metered.is_open = threading.Semaphore(0), threading.Event()
+    options = {**LIVE, **OFTEN, "execution.checkpointing.timeout": "50 ms", "restart-strategy.type": "none"}
+    started = start(held_up, parallelism=2, options=options)
+    deadline = time.monotonic() + 20
+    while not started.job.master.failures.latest() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    Metered.is_open.set()
+    Metered.permits.release(RECORDS)
+    with pytest.raises(CheckpointError, match="tolerable-failed-checkpoints"):
+        started.job.wait()
 
 
 def test_a_savepoint_never_has_records_in_flight(tmp_path: Path) -> None:

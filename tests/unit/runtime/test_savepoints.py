@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,9 @@ from headrace.connectors.sequence import NumberSequenceSource
 from headrace.datastream import DataStream, KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from headrace.datastream.state import MapStateDescriptor, StateDescriptor, ValueStateDescriptor
 from headrace.errors import CheckpointError, HeadraceError, StateMigrationError
-from headrace.runtime.checkpoint.storage import load_checkpoint
+from headrace.runtime.checkpoint.foreign import ForeignFiles
+from headrace.runtime.checkpoint.metadata import CheckpointMetadata
+from headrace.runtime.checkpoint.storage import CheckpointDirectory, load_checkpoint
 from headrace.testing.mini_cluster import MiniJob
 from tests.unit.runtime.fakes import MarkedSink, marked
 from tests.unit.runtime.jobs import Executor, make_env
@@ -109,6 +112,51 @@ def test_the_first_checkpoint_names_copies_and_the_savepoint_is_left_as_it_was(t
     assert seen
     assert not any(path.startswith(savepoint) for files in [*seen, *live] for path in files)
     assert {path: path.read_bytes() for path in Path(savepoint).iterdir()} == before
+
+
+def test_a_rescaling_leaves_alone_what_the_first_checkpoint_copies_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The run is rescaled before the writer begins, and tidies up when the writer has copied but not completed."""
+    savepoint = stop_in_the_middle(counting, tmp_path / "sp", parallelism=2, sink=str(tmp_path))
+    is_rescaled, is_copied = threading.Event(), threading.Event()
+    replaced_in, orphans = ForeignFiles.replaced_in, CheckpointDirectory.orphans
+    missing: list[str] = []
+
+    def copy_late(self: ForeignFiles, metadata: CheckpointMetadata) -> CheckpointMetadata:
+        assert is_rescaled.wait(10)
+        made = replaced_in(self, metadata)
+        is_copied.set()
+        return made
+
+    def tidy_later(self: CheckpointDirectory, *named: Any, **more: Any) -> list[str]:
+        if is_rescaling.is_set():
+            is_rescaled.set()
+            assert is_copied.wait(10)
+        return orphans(self, *named, **more)
+
+    monkeypatch.setattr(ForeignFiles, "replaced_in", copy_late)
+    monkeypatch.setattr(CheckpointDirectory, "orphans", tidy_later)
+    is_rescaling = threading.Event()
+
+    def watch(job: MiniJob) -> None:
+        if not is_rescaling.is_set():
+            is_rescaling.set()
+            job.rescale(3)
+        for stored in checkpoints_of(job):
+            missing.extend(file.path for file in stored.metadata.files() if not Path(file.path).exists())
+
+    options = {
+        **EVERY_EPOCH,
+        "execution.checkpointing.dir": str(tmp_path / "chk"),
+        "execution.state-recovery.path": savepoint,
+    }
+    sink = MarkedSink(str(tmp_path))
+    started = start_watched(counting, watch, parallelism=2, max_records=2, options=options, sink=sink)
+    started.job.wait()
+    assert is_copied.is_set()
+    assert not missing
+    assert output_of(sink.name) == COUNTED
 
 
 def test_a_savepoint_that_is_claimed_goes_when_checkpoints_have_taken_its_place(tmp_path: Path):

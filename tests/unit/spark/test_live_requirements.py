@@ -9,7 +9,7 @@ import pytest
 from pyspark import SparkConf
 
 from headrace.config import Configuration
-from headrace.errors import ConfigurationError, UnsupportedFeatureError
+from headrace.errors import ConfigurationError
 from headrace.spark import live_requirements
 from headrace.spark.cluster import SparkExecutorInfo
 from headrace.spark.live_requirements import check_live, needed_slots, runs_live
@@ -42,9 +42,17 @@ def test_batch_jobs_are_refused(job: Any) -> None:
         runs_live(job, Configuration({**LIVE, "execution.runtime-mode": "BATCH"}))
 
 
-def test_a_parallelism_that_follows_the_slots_is_refused(job: Any) -> None:
-    with pytest.raises(UnsupportedFeatureError, match=r"jobmanager\.scheduler"):
-        runs_live(job, Configuration({**LIVE, "jobmanager.scheduler": "Adaptive"}))
+def test_a_parallelism_that_follows_the_slots_needs_one_for_each_vertex(
+    job: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adaptive = Configuration({**LIVE, "jobmanager.scheduler": "Adaptive"})
+    assert runs_live(job, adaptive)
+    here = SparkExecutorInfo("driver", "here", 1, 2, 0, 0, 0, 0)
+    monkeypatch.setattr(live_requirements, "spark_executors", lambda: [here])
+    check_live(context({}, "local[2]"), job, adaptive)
+    monkeypatch.setattr(live_requirements, "spark_executors", lambda: [here._replace(cores=1)])
+    with pytest.raises(ConfigurationError, match="started with 1 threads"):
+        check_live(context({}, "local[1]"), job, adaptive)
 
 
 def test_another_version_of_spark_is_refused() -> None:

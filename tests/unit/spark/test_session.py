@@ -11,7 +11,7 @@ from pyspark import SparkConf, SparkContext
 from headrace.config import Configuration
 from headrace.errors import ConfigurationError
 from headrace.spark import session
-from headrace.spark.session import check_java_home, spark_settings
+from headrace.spark.settings import check_java_home, launch_settings, loopback_only, spark_settings
 from headrace.util.application_log import ApplicationLog
 
 DAEMON = "spark.python.daemon.module"
@@ -83,7 +83,7 @@ def test_web_pages_of_a_local_spark_listen_to_this_machine_only(
     monkeypatch.delenv("SPARK_LOCAL_IP", raising=False)
     if given is not None:
         monkeypatch.setenv("SPARK_LOCAL_IP", given)
-    with session._loopback_only(master):
+    with loopback_only(master):
         assert os.environ.get("SPARK_LOCAL_IP") == expected
     assert os.environ.get("SPARK_LOCAL_IP") == given
 
@@ -118,3 +118,14 @@ def test_python_sockets_are_not_files_in_containers_of_yarn(tmp_path: Path) -> N
     assert settings_of(tmp_path, **{"headrace.spark.master": "yarn"})[key] == "false"
     assert settings_of(tmp_path, **{"headrace.spark.master": "local[2]"})[key] == "true"
     assert settings_of(tmp_path, **{"headrace.spark.master": "yarn", key: "true"})[key] == "true"
+
+
+@pytest.mark.parametrize(
+    ("classes", "expected"),
+    [("streams", "headrace.spark.stream_worker_daemon"), ("tables", "headrace.spark.worker_daemon")],
+)
+def test_workers_of_streams_begin_without_what_tables_need(
+    tmp_path: Path, classes: str, expected: str
+) -> None:
+    settings = launch_settings(Configuration(), ApplicationLog(tmp_path), classes=classes)
+    assert settings[DAEMON] == expected

@@ -26,7 +26,7 @@ from headrace.runtime.checkpoint.metadata import (
     PendingCommittable,
     SourceSnapshot,
 )
-from headrace.runtime.checkpoint.storage import write_savepoint
+from headrace.runtime.checkpoint.savepoints import write_savepoint
 from headrace.state.changes import KEY_GROUP_PREFIX, write_sections
 from headrace.state.columns import Cells
 from headrace.state.entries import with_length

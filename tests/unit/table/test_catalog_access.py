@@ -147,6 +147,7 @@ def test_catalogs_are_created_registered_and_missed(t_env: TableEnvironment) -> 
         t_env.register_catalog("fourth", "jdbc")  # type: ignore[arg-type]
 
 
-def test_hive_is_refused() -> None:
-    with pytest.raises(UnsupportedFeatureError, match="HiveCatalog"):
-        HiveCatalog("h")
+def test_a_hive_catalog_takes_no_version() -> None:
+    with pytest.raises(UnsupportedFeatureError, match="hive_version of HiveCatalog"):
+        HiveCatalog("h", hive_version="3.1.3")
+    assert HiveCatalog("h", "shop").get_default_database() == "shop"

@@ -291,6 +291,24 @@ def test_files_are_rolled_and_partitions_committed_as_the_table_says(t_env, tmp_
     jobs.job_graph(jobs.plan_query(t_env.from_path("t")._plan), "t")
 
 
+@pytest.mark.parametrize("mode", [EnvironmentSettings.in_streaming_mode, EnvironmentSettings.in_batch_mode])
+def test_rows_of_a_partition_come_to_one_writer_if_the_table_says_so(mode, tmp_path: Path):
+    def shuffled(more: str) -> list[str]:
+        t_env = TableEnvironment.create(mode())
+        t_env.execute_sql(
+            "CREATE TABLE t (id BIGINT, `day` STRING) PARTITIONED BY (`day`) WITH ('connector' = 'filesystem', "
+            f"'path' = '{tmp_path}', 'format' = 'csv'{more})"
+        )
+        insert = t_env._bind_one("INSERT INTO t VALUES (1, 'mon')")
+        graph = t_env._jobs.job_graph(t_env._jobs.plan_inserts([insert.sink]), "t")
+        declaration = graph.vertices[-1].head.declaration
+        places = {column.name: at for at, column in enumerate(declaration.schema)}
+        return [["id", "day"][places[name]] for name in declaration.shuffle_by]
+
+    assert shuffled("") == []
+    assert shuffled(", 'sink.shuffle-by-partition.enable' = 'true'") == ["day"]
+
+
 @pytest.mark.parametrize(
     ("option", "value", "reason"),
     [
@@ -300,6 +318,7 @@ def test_files_are_rolled_and_partitions_committed_as_the_table_says(t_env, tmp_
         ("partition.time-extractor.timestamp-formatter", "yyyyMMdd", "for tables with"),
         ("sink.partition-commit.policy.kind", "success-file", "for tables that are PARTITIONED BY"),
         ("auto-compaction", "true", "small files are not put together"),
+        ("sink.shuffle-by-partition.enable", "maybe", "true or false"),
         ("sink.partition-commit.policy.kind", "metastore", "is 'success-file'"),
         ("sink.partition-commit.delay", "1 s", "for tables with 'sink.partition-commit.policy.kind'"),
         ("sink.parallelism", "4", "set parallelism.default"),

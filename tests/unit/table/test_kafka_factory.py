@@ -7,6 +7,7 @@ import io
 import json
 import pickle
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import fastavro
@@ -17,7 +18,7 @@ from headrace.connectors.base import Boundedness, DeliveryGuarantee
 from headrace.connectors.kafka import KafkaOffsetsInitializer, KafkaTopicPartition
 from headrace.connectors.kafka._reader import _decoder_for
 from headrace.connectors.kafka.records import KafkaConsumerRecord
-from headrace.errors import FormatError, HeadraceError, SqlValidationError, UnsupportedFeatureError
+from headrace.errors import FormatError, HeadraceError, SqlValidationError
 from headrace.formats.avro_types import avro_schema
 from headrace.metrics.metricbase import InMemoryMetricGroup
 from headrace.table import DataTypes, EnvironmentSettings, TableEnvironment
@@ -119,11 +120,22 @@ def test_avro_is_read_and_written_with_the_schema_of_the_columns() -> None:
     assert found == tuple(row)
 
 
-def test_protobuf_is_refused_by_name() -> None:
-    with pytest.raises(
-        UnsupportedFeatureError, match=r"'format' = 'protobuf' is not supported.* no Java code"
-    ):
-        source("a INT", format="protobuf")
+def test_protobuf_messages_are_read_and_written_by_a_descriptor_set(tmp_path: Path) -> None:
+    descriptor_pb2: Any = pytest.importorskip("google.protobuf.descriptor_pb2")
+    files = descriptor_pb2.FileDescriptorSet()
+    file = files.file.add(name="a.proto", package="shop", syntax="proto3")
+    message = file.message_type.add(name="Order")
+    message.field.add(name="id", number=1, type="TYPE_INT32", label="LABEL_OPTIONAL")
+    path = tmp_path / "shop.desc"
+    path.write_bytes(files.SerializeToString())
+    options = {
+        "format": "protobuf",
+        "protobuf.message-class-name": "shop.Order",
+        "protobuf.descriptor-set": str(path),
+    }
+    _, _, value, _, _ = written(sink("id INT", "1", **options), Row(150))
+    assert value == b"\x08\x96\x01"
+    assert source("id INT", **options).deserializer.deserialize(record(value)) == [(150,)]
 
 
 def test_parse_errors_fail_or_are_left_out() -> None:
@@ -293,9 +305,7 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, str | None], 
 def test_a_sink_that_cannot_be_is_refused() -> None:
     with pytest.raises(SqlValidationError, match=r"requires the option 'sink.transactional-id-prefix'"):
         sink("a INT", "1", **{"sink.delivery-guarantee": "exactly-once"})
-    with pytest.raises(
-        SqlValidationError, match="metadata 'offset' is none that records of Kafka are written"
-    ):
+    with pytest.raises(SqlValidationError, match="metadata 'offset' cannot be written to Kafka"):
         sink("a INT, `offset` BIGINT METADATA", "1, CAST(2 AS BIGINT)")
     with pytest.raises(SqlValidationError, match="must name one 'topic'"):
         sink("a INT", "1", topic="a;b")

@@ -141,10 +141,6 @@ _PROCESSES: Final = {
         "failures are not labelled by plugins: REST has their classes and causes"
     ),
     "jobmanager.partition.": _NETWORK,
-    "jobmanager.execution.failover-strategy": no_effect(
-        "Spark tries failed tasks of an epoch again by themselves; after that, and in live mode, the job restarts as a "
-        "whole from its last checkpoint"
-    ),
     "jobmanager.execution.attempts-history-size": no_effect("use web.exception-history-size"),
     "jobmanager.retrieve-taskmanager-hostname": no_effect("hosts are shown as Spark calls them"),
     "jobmanager.resource-id": no_effect("drivers are known by high-availability.cluster-id"),

@@ -10,7 +10,7 @@ KEEP = (
     .describe(
         "How many of a job's last epochs can be replayed with `headrace replay`. Their plans, clock readings and state "
         "files are kept, with the job's functions, until newer epochs replace them; they outlive the job. 0 records "
-        "nothing. Epochs of live jobs and of jobs with tables are not recorded."
+        "nothing. Epochs of live jobs, and of jobs with both streams and tables, are not recorded."
     )
 )
 DIRECTORY = (
@@ -26,6 +26,7 @@ INPUTS = (
     .default(False)
     .describe(
         "Whether the records that sources read are kept with each recorded epoch. Then it can be replayed where the "
-        "sources cannot be reached, for example on a laptop. It writes all input of the job once more."
+        "sources cannot be reached, for example on a laptop. It writes all input of the job once more. For table jobs, "
+        "the rows are kept that reach operators with state, which `headrace why` needs."
     )
 )

@@ -32,6 +32,16 @@ SLOT_REQUEST_TIMEOUT = (
     .describe("How long a job waits for its slots, while executors register or other jobs have them.")
     .at_least(timedelta(0))
 )
+FAILOVER_STRATEGY = (
+    option("jobmanager.execution.failover-strategy", str)
+    .default("region")
+    .describe(
+        "What a live job restarts when a subtask fails. `region`: the subtasks that are connected with it, directly or "
+        "over others, while the rest of the job goes on. `full`: all of them. In epochs Spark tries failed tasks again "
+        "by themselves, and after that the job restarts as a whole."
+    )
+    .one_of("region", "full")
+)
 SCHEDULER = (
     option("jobmanager.scheduler", SchedulerType)
     .default(SchedulerType.Default)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -10,7 +10,7 @@ from headrace.config.table_options import TableOptions
 from headrace.connectors.file import FileSink, RollingPolicy
 from headrace.errors import UnsupportedFeatureError
 
-__all__ = ["read_sink_options", "set_partition_commit", "set_rolling_policy"]
+__all__ = ["read_sink_options", "set_partition_commit", "set_rolling_policy", "shuffles_by_partition"]
 
 _ROLLING: Final = "sink.rolling-policy."
 _COMMIT: Final = "sink.partition-commit."
@@ -22,6 +22,8 @@ _PATTERN: Final = "partition.time-extractor.timestamp-pattern"
 _FORMATTER: Final = "partition.time-extractor.timestamp-formatter"
 _EXTRACTOR: Final = "partition.time-extractor.kind"
 
+_SHUFFLE: Final = "sink.shuffle-by-partition.enable"
+
 _NO_COMPACTION: Final = "small files are not put together: let them grow with sink.rolling-policy.*"
 #: Flink's options that cannot be honoured, and why.
 _REFUSED: Final = {
@@ -32,7 +34,6 @@ _REFUSED: Final = {
     "auto-compaction": _NO_COMPACTION,
     "compaction.file-size": _NO_COMPACTION,
     "compaction.parallelism": _NO_COMPACTION,
-    "sink.shuffle-by-partition.enable": "rows are written by the subtask that made them",
     "sink.parallelism": "a sink has the parallelism of the job: set parallelism.default",
 }
 _HONOURED: Final = (
@@ -54,11 +55,17 @@ def read_sink_options(options: TableOptions) -> None:
     """Know all options about writing, whoever asks, and refuse those that cannot be honoured."""
     for key in _HONOURED:
         options.text(key)
+    options.boolean(_SHUFFLE, default=False)
     for key, reason in _REFUSED.items():
         if options.text(key) is not None:
             raise UnsupportedFeatureError(
                 f"table {options.table!r}: option {key!r} cannot be honoured: {reason}", feature=key
             )
+
+
+def shuffles_by_partition(options: Mapping[str, str]) -> bool:
+    """Whether all rows of a partition come to one writer, so that it has fewer files."""
+    return options.get(_SHUFFLE, "false").lower() == "true"
 
 
 def set_rolling_policy(builder: FileSink.BaseBuilder, options: TableOptions, kind: str) -> None:

@@ -19,6 +19,7 @@ from headrace.connectors.file._sink_options import (
     read_sink_options,
     set_partition_commit,
     set_rolling_policy,
+    shuffles_by_partition,
 )
 from headrace.connectors.file.avro_table import avro_source, avro_writer
 from headrace.connectors.file.lookup import FileRows
@@ -112,7 +113,8 @@ class FilesystemFactory:
         return list_partitions(path, request.table.partition_keys)
 
     def ability(self, table: CatalogTable) -> SinkAbility:
-        return replace(APPEND, can_overwrite=True)
+        keys = tuple(table.partition_keys) if shuffles_by_partition(table.options) else ()
+        return replace(APPEND, can_overwrite=True, shuffle_by=keys)
 
     def sink(self, request: TableRequest) -> Sink:
         options = request.options

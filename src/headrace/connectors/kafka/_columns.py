@@ -177,8 +177,8 @@ def _metadata(table: str, column: MetadataColumn, known: Sequence[str]) -> str:
     if column.metadata_key not in known:
         is_virtual = " (declare it VIRTUAL if it is only read)" if known is WRITABLE_METADATA else ""
         raise SqlValidationError(
-            f"table {table!r}: metadata {column.metadata_key!r} is none that records of Kafka are "
-            f"{'written' if known is WRITABLE_METADATA else 'read'} with{is_virtual}",
+            f"table {table!r}: metadata {column.metadata_key!r} cannot be "
+            f"{'written to' if known is WRITABLE_METADATA else 'read from'} Kafka{is_virtual}",
             hint=f"there are: {', '.join(known)}",
         )
     return column.metadata_key

@@ -76,16 +76,8 @@ class KeyedProcessFunction(Function):
 class CoProcessFunction(Function):
     """A process function over two connected streams, with a method for each."""
 
-    class Context(ABC):
-        """What is known of the record at hand."""
-
-        @abstractmethod
-        def timer_service(self) -> TimerService:
-            """Return the task's clocks. Timers need a keyed stream."""
-
-        @abstractmethod
-        def timestamp(self) -> int | None:
-            """Return the record's timestamp in ms; None if it has none."""
+    class Context(ProcessFunction.Context):
+        """What is known of the record at hand, of either stream."""
 
     @abstractmethod
     def process_element1(self, value: Any, ctx: CoProcessFunction.Context) -> Iterable[Any] | None:
@@ -99,27 +91,11 @@ class CoProcessFunction(Function):
 class KeyedCoProcessFunction(Function):
     """A process function over two streams keyed alike: both sides see the same state and timers."""
 
-    class Context(ABC):
-        """What is known of the record at hand."""
+    class Context(KeyedProcessFunction.Context):
+        """What is known of the record at hand, of either stream."""
 
-        @abstractmethod
-        def get_current_key(self) -> Any:
-            """Return the record's key."""
-
-        @abstractmethod
-        def timer_service(self) -> TimerService:
-            """Return the task's clocks and timers."""
-
-        @abstractmethod
-        def timestamp(self) -> int | None:
-            """Return the record's, or the timer's, timestamp in ms."""
-
-    class OnTimerContext(Context):
+    class OnTimerContext(Context, KeyedProcessFunction.OnTimerContext):
         """What is known of the timer at hand."""
-
-        @abstractmethod
-        def time_domain(self) -> TimeDomain:
-            """Return whether it is an event-time or a processing-time timer."""
 
     @abstractmethod
     def process_element1(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Iterable[Any] | None:

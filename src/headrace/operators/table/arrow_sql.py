@@ -10,23 +10,39 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any, Final, TypeVar
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.state.columns import Ints
+from headrace.operators.table.arrow_expression import (
+    ColumnExpression,
+    Columns,
+    NotUnderstoodError,
+    computed_once,
+    constant,
+)
+from headrace.operators.table.arrow_numbers import (
+    arithmetic,
+    as_decimal,
+    comparison,
+    number,
+    of_numbers,
+    remainder,
+    shortened,
+)
+from headrace.operators.table.arrow_texts import is_plain_pattern, lower, matched, part, parts
+from headrace.operators.table.arrow_times import INTERVAL, formatted, interval_us, moved
 
-__all__ = ["Aggregate", "Columns", "ColumnExpression", "aggregate", "expression"]
-
-Columns = Mapping[str, pa.Array]
+__all__ = ["Aggregate", "aggregate", "expression", "understood"]
 
 Read = TypeVar("Read")
 
 _TIME: Final = pa.timestamp("us")
-_TOKEN: Final = re.compile(r"\s*(`(?:[^`]|``)*`|'[^'\\]*'|\d+[lL]?|[A-Za-z_]\w*|<=|>=|<>|!=|[-+*(),<>=])")
+_TOKEN: Final = re.compile(
+    r"\s*(`(?:[^`]|``)*`|'[^'\\]*'|\d+\.\d+|\d+[lL]?|[A-Za-z_]\w*|<=|>=|<>|!=|[-+*%(),<>=])"
+)
 _COMPARED: Final = {
     "<": pc.less,
     "<=": pc.less_equal,
@@ -43,39 +59,7 @@ _TYPES: Final = {
     "TINYINT": pa.int8(),
     "STRING": pa.string(),
 }
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC).replace(tzinfo=None)
-#: Letters of a time's pattern that are understood: how Python writes them, and their length in microseconds.
-_LETTERS: Final = {
-    "yyyy": ("{0.year:04}", 86_400_000_000),
-    "MM": ("{0.month:02}", 86_400_000_000),
-    "dd": ("{0.day:02}", 86_400_000_000),
-    "HH": ("{0.hour:02}", 3_600_000_000),
-    "mm": ("{0.minute:02}", 60_000_000),
-    "ss": ("{0.second:02}", 1_000_000),
-}
-_PATTERN: Final = re.compile(r"(yyyy|MM|dd|HH|mm|ss)|([-:/ .])")
-#: Microseconds of the first and behind the last time that has a year of four digits.
-_FIRST_TIME: Final = -62_135_596_800_000_000
-_LAST_TIME: Final = 253_402_300_800_000_000
-
-
-class NotComputedError(ValueError):
-    """A value that Spark has to deal with, though the expression is understood."""
-
-
-class _NotUnderstoodError(ValueError):
-    """Something that is left to Spark."""
-
-
-@dataclass(frozen=True)
-class ColumnExpression:
-    """What is computed of columns."""
-
-    kind: pa.DataType
-    #: Computes it of columns, and the number of rows.
-    of: Callable[[Columns, int], pa.Array]
-    #: The value, if it is always the same.
-    constant: Any = None
+_UNKNOWN: Final = pa.scalar(None, pa.bool_())
 
 
 @dataclass(frozen=True)
@@ -113,7 +97,7 @@ def expression(sql: str, types: Mapping[str, pa.DataType], *, is_utc: bool) -> C
     try:
         reader = _Reader(sql, types, is_utc=is_utc)
         return reader.whole(reader.condition)
-    except _NotUnderstoodError:
+    except NotUnderstoodError:
         return None
 
 
@@ -126,7 +110,7 @@ def aggregate(sql: str, types: Mapping[str, pa.DataType], *, is_utc: bool) -> Ag
     try:
         reader = _Reader(sql, types, is_utc=is_utc)
         return reader.whole(reader.aggregate)
-    except _NotUnderstoodError:
+    except NotUnderstoodError:
         return None
 
 
@@ -140,7 +124,7 @@ class _Reader:
         while place < len(sql):
             found = _TOKEN.match(sql, place)
             if found is None:
-                raise _NotUnderstoodError(sql)
+                raise NotUnderstoodError(sql)
             self._tokens.append(found[1])
             place = found.end()
         self._at = 0
@@ -149,7 +133,7 @@ class _Reader:
         """Read something behind which nothing may come."""
         found = read()
         if self._at < len(self._tokens):
-            raise _NotUnderstoodError(self._tokens[self._at])
+            raise NotUnderstoodError(self._tokens[self._at])
         return found
 
     # -- conditions --------------------------------------------------------------------------------------------
@@ -174,11 +158,12 @@ class _Reader:
         return ColumnExpression(pa.bool_(), lambda columns, rows: pc.invert(inner.of(columns, rows)))
 
     def _compared(self) -> ColumnExpression:
+        start = self._at
         left = self._sum()
-        word = self._word()
+        text, word = self._since(start), self._word()
         if word in _COMPARED:
             self._at += 1
-            return _comparison(_COMPARED[word], left, self._sum())
+            return comparison(_COMPARED[word], left, self._sum())
         if self._takes("IS"):
             is_valid = self._takes("NOT")
             self._expect("NULL")
@@ -186,6 +171,18 @@ class _Reader:
             return ColumnExpression(pa.bool_(), lambda columns, rows: check(left.of(columns, rows)))
         if self._takes("IN"):
             return self._among(left)
+        if self._takes("BETWEEN"):
+            low = comparison(pc.greater_equal, left, self._sum())
+            self._expect("AND")
+            return _both(pc.and_kleene, low, comparison(pc.less_equal, left, self._sum()))
+        if self._takes("RLIKE"):
+            found = _matches(left, text, self._value())
+            return ColumnExpression(
+                pa.bool_(),
+                lambda columns, rows: pc.if_else(
+                    pc.is_null(left.of(columns, rows)), _UNKNOWN, pc.is_valid(found(columns, rows))
+                ),
+            )
         return left
 
     def _among(self, left: ColumnExpression) -> ColumnExpression:
@@ -195,10 +192,10 @@ class _Reader:
             values.append(self._sum())
         self._expect(")")
         if any(each.constant is None for each in values):
-            raise _NotUnderstoodError("IN of what is no constant")
-        found = _comparison(pc.equal, left, values[0])
+            raise NotUnderstoodError("IN of what is no constant")
+        found = comparison(pc.equal, left, values[0])
         for each in values[1:]:
-            found = _both(pc.or_kleene, found, _comparison(pc.equal, left, each))
+            found = _both(pc.or_kleene, found, comparison(pc.equal, left, each))
         return found
 
     # -- numbers -----------------------------------------------------------------------------------------------
@@ -206,14 +203,20 @@ class _Reader:
     def _sum(self) -> ColumnExpression:
         found = self._product()
         while self._word() in ("+", "-"):
-            compute = pc.add if self._next() == "+" else pc.subtract
-            found = _arithmetic(compute, found, self._product())
+            is_sum, other = self._next() == "+", self._product()
+            if found.kind == _TIME and other.kind == INTERVAL:
+                found = moved(found, other.constant if is_sum else -other.constant)
+            else:
+                found = arithmetic(pc.add if is_sum else pc.subtract, found, other)
         return found
 
     def _product(self) -> ColumnExpression:
         found = self._signed()
-        while self._takes("*"):
-            found = _arithmetic(pc.multiply, found, self._signed())
+        while self._word() in ("*", "%"):
+            if self._next() == "*":
+                found = arithmetic(pc.multiply, found, self._signed())
+            else:
+                found = remainder(found, self._signed())
         return found
 
     def _signed(self) -> ColumnExpression:
@@ -221,7 +224,7 @@ class _Reader:
             return self._value()
         inner = self._signed()
         if inner.kind != pa.int64():
-            raise _NotUnderstoodError("a sign of what is no BIGINT")
+            raise NotUnderstoodError("a sign of what is no BIGINT")
         return ColumnExpression(pa.int64(), lambda columns, rows: pc.negate(inner.of(columns, rows)))
 
     # -- values ------------------------------------------------------------------------------------------------
@@ -235,28 +238,33 @@ class _Reader:
         if text[0] == "`":
             return self._column(text[1:-1].replace("``", "`"))
         if text[0] == "'":
-            return _constant(text[1:-1], pa.string())
+            return constant(text[1:-1], pa.string())
         if text[0].isdigit():
-            return _number(text)
+            return number(text)
         read: Callable[[], ColumnExpression] | None = {
             "CASE": self._case,
             "CAST": self._cast,
             "COALESCE": self._coalesce,
+            "IF": self._if,
+            "LOWER": self._lower,
+            "REGEXP_EXTRACT": self._regexp_extract,
+            "GET": self._part,
             "PMOD": self._pmod,
             "UNIX_MILLIS": self._unix_millis,
             "UNIX_TIMESTAMP": self._unix_timestamp,
             "DATE_FORMAT": self._date_format,
             "TIMESTAMP_NTZ": self._time,
-            "TRUE": lambda: _constant(True, pa.bool_()),
-            "FALSE": lambda: _constant(False, pa.bool_()),
+            "INTERVAL": self._interval,
+            "TRUE": lambda: constant(True, pa.bool_()),
+            "FALSE": lambda: constant(False, pa.bool_()),
         }.get(text.upper())
         if read is None:
-            raise _NotUnderstoodError(text)
+            raise NotUnderstoodError(text)
         return read()
 
     def _column(self, name: str) -> ColumnExpression:
         if name not in self._types:
-            raise _NotUnderstoodError(name)
+            raise NotUnderstoodError(name)
         return ColumnExpression(self._types[name], lambda columns, rows: columns[name])
 
     def _case(self) -> ColumnExpression:
@@ -269,7 +277,7 @@ class _Reader:
         self._expect("END")
         kinds = {each.kind for _, each in branches} | ({last.kind} if last is not None else set())
         if len(kinds) != 1:
-            raise _NotUnderstoodError("CASE of several types")
+            raise NotUnderstoodError("CASE of several types")
         (kind,) = kinds
 
         def compute(columns: Columns, rows: int) -> pa.Array:
@@ -286,63 +294,144 @@ class _Reader:
         inner = self.condition()
         self._expect("AS")
         name = self._next().upper()
+        if name == "DECIMAL":
+            precision, scale = (each.constant for each in self._arguments(2))
+            self._expect(")")
+            return as_decimal(inner, precision, scale)
         self._expect(")")
         if name == "TIMESTAMP" and inner.kind == _TIME and self._is_utc:
             return inner
         kind = _TYPES.get(name)
         if kind is None:
-            raise _NotUnderstoodError(name)
+            raise NotUnderstoodError(name)
         if inner.kind == kind:
             return inner
         are_numbers = pa.types.is_signed_integer(inner.kind) and pa.types.is_signed_integer(kind)
-        if not are_numbers or inner.kind.bit_width > kind.bit_width:
-            raise _NotUnderstoodError(name)
+        if not are_numbers:
+            raise NotUnderstoodError(name)
+        if inner.kind.bit_width > kind.bit_width:
+            return shortened(inner, kind)
         if inner.constant is not None:
-            return _constant(inner.constant, kind)
+            return constant(inner.constant, kind)
         return ColumnExpression(kind, lambda columns, rows: inner.of(columns, rows).cast(kind))
 
     def _coalesce(self) -> ColumnExpression:
         first, other = self._arguments(2)
         if other.constant is None or first.kind != other.kind:
-            raise _NotUnderstoodError("coalesce")
+            raise NotUnderstoodError("coalesce")
         return ColumnExpression(
             first.kind, lambda columns, rows: pc.fill_null(first.of(columns, rows), other.constant)
         )
 
+    def _if(self) -> ColumnExpression:
+        self._expect("(")
+        holds = _boolean(self.condition())
+        branches: list[ColumnExpression | None] = []
+        for _ in range(2):
+            self._expect(",")
+            branches.append(None if self._takes("NULL") else self.condition())
+        self._expect(")")
+        kinds = {each.kind for each in branches if each is not None}
+        if len(kinds) != 1:
+            raise NotUnderstoodError("IF of several types")
+        (kind,) = kinds
+        nothing = pa.scalar(None, kind)
+
+        def compute(columns: Columns, rows: int) -> pa.Array:
+            then, other = (nothing if each is None else each.of(columns, rows) for each in branches)
+            return pc.if_else(pc.fill_null(holds.of(columns, rows), False), then, other)
+
+        return ColumnExpression(kind, compute)
+
+    # -- texts -------------------------------------------------------------------------------------------------
+
+    def _lower(self) -> ColumnExpression:
+        start = self._at
+        (text,) = self._arguments(1)
+        if text.kind != pa.string():
+            raise NotUnderstoodError("lower")
+        compute = computed_once(
+            f"lower {self._since(start)}", lambda columns, rows: lower(text.of(columns, rows))
+        )
+        return ColumnExpression(pa.string(), compute)
+
+    def _regexp_extract(self) -> ColumnExpression:
+        self._expect("(")
+        start = self._at
+        text = self.condition()
+        written = self._since(start)
+        self._expect(",")
+        pattern = self.condition()
+        self._expect(",")
+        group = self.condition().constant
+        self._expect(")")
+        found = _matches(text, written, pattern)
+        if not isinstance(group, int) or not 0 < group <= re.compile(pattern.constant).groups:
+            raise NotUnderstoodError("regexp_extract")
+
+        def compute(columns: Columns, rows: int) -> pa.Array:
+            matches = found(columns, rows)
+            # The values of a row that is NULL are anything.
+            taken = pc.if_else(pc.is_valid(matches), pc.struct_field(matches, f"g{group}"), "")
+            return pc.if_else(pc.is_null(text.of(columns, rows)), pa.scalar(None, pa.string()), taken)
+
+        return ColumnExpression(pa.string(), compute)
+
+    def _part(self) -> ColumnExpression:
+        """Read ``get(split(text, separator), place)``; nothing else has lists."""
+        for word in ("(", "SPLIT"):
+            self._expect(word)
+        start = self._at
+        text, separator = self._arguments(2)
+        made = computed_once(
+            f"split {self._since(start)}",
+            lambda columns, rows: parts(text.of(columns, rows), separator.constant),
+        )
+        self._expect(",")
+        place = self.condition().constant
+        self._expect(")")
+        is_known = isinstance(separator.constant, str) and re.fullmatch("[/,;:=&_ -]", separator.constant)
+        if not is_known or text.kind != pa.string() or not isinstance(place, int):
+            raise NotUnderstoodError("split")
+        return ColumnExpression(pa.string(), lambda columns, rows: part(made(columns, rows), place))
+
     def _pmod(self) -> ColumnExpression:
-        number, modulus = self._arguments(2)
-        if number.kind != pa.int64() or modulus.kind != pa.int64() or not (modulus.constant or 0) > 0:
-            raise _NotUnderstoodError("pmod")
-        return _of_numbers(number, pa.int64(), lambda values: values % modulus.constant)
+        value, modulus = self._arguments(2)
+        if value.kind != pa.int64() or modulus.kind != pa.int64() or not (modulus.constant or 0) > 0:
+            raise NotUnderstoodError("pmod")
+        return of_numbers(value, pa.int64(), lambda values: values % modulus.constant)
 
     def _unix_millis(self) -> ColumnExpression:
         (time,) = self._arguments(1)
         if time.kind != _TIME or not self._is_utc:
-            raise _NotUnderstoodError("unix_millis")
-        return _of_numbers(time, pa.int64(), lambda values: values // 1000)
+            raise NotUnderstoodError("unix_millis")
+        return of_numbers(time, pa.int64(), lambda values: values // 1000)
 
     def _unix_timestamp(self) -> ColumnExpression:
         (time,) = self._arguments(1)
         if time.kind != _TIME or not self._is_utc:
-            raise _NotUnderstoodError("unix_timestamp")
-        return _of_numbers(time, pa.int64(), lambda values: values // 1_000_000)
+            raise NotUnderstoodError("unix_timestamp")
+        return of_numbers(time, pa.int64(), lambda values: values // 1_000_000)
 
     def _date_format(self) -> ColumnExpression:
         time, pattern = self._arguments(2)
         if time.kind != _TIME or not self._is_utc or not isinstance(pattern.constant, str):
-            raise _NotUnderstoodError("date_format")
-        written, unit = _as_python(pattern.constant)
-        return ColumnExpression(
-            pa.string(), lambda columns, rows: _formatted(time.of(columns, rows), written, unit)
-        )
+            raise NotUnderstoodError("date_format")
+        return formatted(time, pattern.constant)
+
+    def _interval(self) -> ColumnExpression:
+        text = self._next()
+        for word in ("DAY", "TO", "SECOND"):
+            self._expect(word)
+        return constant(interval_us(text.strip("'")), INTERVAL)
 
     def _time(self) -> ColumnExpression:
         text = self._next()
         try:
             moment = datetime.fromisoformat(text.strip("'"))
         except ValueError:
-            raise _NotUnderstoodError(text) from None
-        return _constant(moment, _TIME)
+            raise NotUnderstoodError(text) from None
+        return constant(moment, _TIME)
 
     # -- aggregates --------------------------------------------------------------------------------------------
 
@@ -354,14 +443,14 @@ class _Reader:
             inner = self.aggregate()
             self._expect("AS")
             if _TYPES.get(self._next().upper()) != inner.kind:
-                raise _NotUnderstoodError("an aggregate of another type")
+                raise NotUnderstoodError("an aggregate of another type")
             self._expect(")")
             return inner
         if word == "COALESCE":
             inner = self.aggregate()
             self._expect(",")
             if inner.function != "sum" or self.condition().constant != 0:
-                raise _NotUnderstoodError("coalesce")
+                raise NotUnderstoodError("coalesce")
             self._expect(")")
             return Aggregate("sum", inner.argument, is_zero=True)
         argument = self.condition()
@@ -384,6 +473,10 @@ class _Reader:
         self._expect(")")
         return found
 
+    def _since(self, start: int) -> str:
+        """Return what has been read since a place, as text."""
+        return " ".join(self._tokens[start : self._at])
+
     def _word(self) -> str:
         return self._tokens[self._at].upper() if self._at < len(self._tokens) else ""
 
@@ -394,31 +487,34 @@ class _Reader:
 
     def _expect(self, word: str) -> None:
         if not self._takes(word):
-            raise _NotUnderstoodError(word)
+            raise NotUnderstoodError(word)
 
     def _next(self) -> str:
         if self._at >= len(self._tokens):
-            raise _NotUnderstoodError("the text ends too early")
+            raise NotUnderstoodError("the text ends too early")
         self._at += 1
         return self._tokens[self._at - 1]
 
 
-def _constant(value: Any, kind: pa.DataType) -> ColumnExpression:
-    scalar = pa.scalar(value, kind)
-    return ColumnExpression(kind, lambda columns, rows: pa.repeat(scalar, rows), value)
-
-
-def _number(token: str) -> ColumnExpression:
-    is_long = token[-1] in "lL"
-    value = int(token[:-1] if is_long else token)
-    if value >= 1 << (63 if is_long else 31):
-        raise _NotUnderstoodError(token)
-    return _constant(value, pa.int64() if is_long else pa.int32())
+def _matches(
+    text: ColumnExpression, written: str, pattern: ColumnExpression
+) -> Callable[[Columns, int], pa.Array]:
+    """Return what finds a pattern in texts: once, whether it is asked for the match or for a group of it."""
+    if (
+        text.kind != pa.string()
+        or not isinstance(pattern.constant, str)
+        or not is_plain_pattern(pattern.constant)
+    ):
+        raise NotUnderstoodError("a regular expression")
+    return computed_once(
+        f"match {written} {pattern.constant}",
+        lambda columns, rows: matched(text.of(columns, rows), pattern.constant),
+    )
 
 
 def _boolean(each: ColumnExpression) -> ColumnExpression:
     if each.kind != pa.bool_():
-        raise _NotUnderstoodError("a condition that is no BOOLEAN")
+        raise NotUnderstoodError("a condition that is no BOOLEAN")
     return each
 
 
@@ -429,88 +525,6 @@ def _both(
     return ColumnExpression(
         pa.bool_(), lambda columns, rows: join(one.of(columns, rows), other.of(columns, rows))
     )
-
-
-def _comparison(
-    compare: Callable[[Any, Any], Any], left: ColumnExpression, right: ColumnExpression
-) -> ColumnExpression:
-    are_numbers = all(pa.types.is_signed_integer(each.kind) for each in (left, right))
-    are_alike = left.kind == right.kind and left.kind in (pa.string(), _TIME)
-    if not are_numbers and not are_alike:
-        raise _NotUnderstoodError("a comparison of other types")
-    if right.constant is not None:
-        scalar = pa.scalar(right.constant, right.kind)
-        return ColumnExpression(pa.bool_(), lambda columns, rows: compare(left.of(columns, rows), scalar))
-    return ColumnExpression(
-        pa.bool_(), lambda columns, rows: compare(left.of(columns, rows), right.of(columns, rows))
-    )
-
-
-def _arithmetic(
-    compute: Callable[[Any, Any], Any], left: ColumnExpression, right: ColumnExpression
-) -> ColumnExpression:
-    """Compute with BIGINTs, which start again from the lowest beyond the highest, as in Spark."""
-    if left.kind != pa.int64() or right.kind != pa.int64():
-        raise _NotUnderstoodError("arithmetic with other types than BIGINT")
-    if right.constant is not None:
-        scalar = pa.scalar(right.constant, pa.int64())
-        return ColumnExpression(pa.int64(), lambda columns, rows: compute(left.of(columns, rows), scalar))
-    return ColumnExpression(
-        pa.int64(), lambda columns, rows: compute(left.of(columns, rows), right.of(columns, rows))
-    )
-
-
-def _of_numbers(
-    inner: ColumnExpression, kind: pa.DataType, compute: Callable[[Ints], Ints]
-) -> ColumnExpression:
-    """Compute with the numbers that values are; NULL stays NULL."""
-
-    def run(columns: Columns, rows: int) -> pa.Array:
-        values, is_null = _numbers(inner.of(columns, rows))
-        return pa.array(compute(values), kind, mask=is_null)
-
-    return ColumnExpression(kind, run)
-
-
-def _numbers(array: pa.Array) -> tuple[Ints, Any]:
-    """Return values as whole numbers, and which are NULL, if any."""
-    whole = array.cast(pa.int64())
-    if not whole.null_count:
-        return whole.to_numpy(), None
-    return whole.fill_null(0).to_numpy(), whole.is_null().to_numpy(zero_copy_only=False)
-
-
-def _as_python(pattern: str) -> tuple[str, int]:
-    """Return how Python writes a time like a pattern of Spark, and the length of its smallest part."""
-    written, units, place = "", [], 0
-    while place < len(pattern):
-        found = _PATTERN.match(pattern, place)
-        if found is None or found[0] * 2 == pattern[place : place + 2 * len(found[0])] != "":
-            raise _NotUnderstoodError(pattern)
-        if found[1]:
-            text, unit = _LETTERS[found[1]]
-            written += text
-            units.append(unit)
-        else:
-            written += found[2]
-        place = found.end()
-    if not units:
-        raise _NotUnderstoodError(pattern)
-    return written, min(units)
-
-
-def _formatted(times: pa.Array, written: str, unit: int) -> pa.Array:
-    """Write times; there are few different ones up to what is written of them."""
-    values, is_null = _numbers(times)
-    parts, codes = np.unique(values // unit, return_inverse=True)
-    if len(parts) and not (
-        _FIRST_TIME <= int(parts[0]) * unit and int(parts[-1]) * unit + unit <= _LAST_TIME
-    ):
-        raise NotComputedError("a year has not four digits")
-    texts = pa.array(
-        [written.format(_EPOCH + timedelta(microseconds=int(part) * unit)) for part in parts], pa.string()
-    )
-    return texts.take(pa.array(codes, mask=is_null))
 
 
 def _filtered(argument: ColumnExpression, holds: ColumnExpression) -> ColumnExpression:
@@ -534,7 +548,7 @@ def _aggregated(word: str, argument: ColumnExpression) -> Aggregate:
     is_ordered = pa.types.is_signed_integer(argument.kind) or argument.kind in (pa.string(), _TIME)
     if word in ("MIN", "MAX") and is_ordered:
         return Aggregate(word.lower(), argument, is_zero=False)
-    raise _NotUnderstoodError(word)
+    raise NotUnderstoodError(word)
 
 
 def understood(

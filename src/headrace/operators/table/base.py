@@ -77,6 +77,24 @@ class EpochOutput:
 
 
 @dataclass(frozen=True)
+class SessionWindows:
+    """Windows that rows are put into before an operator sees them; it makes one of those that touch.
+
+    Args:
+        time: The column with the time, in milliseconds.
+        gap_ms: How long nothing comes behind a session's last row.
+    """
+
+    time: str
+    gap_ms: int
+
+    @property
+    def sql(self) -> str:
+        """The window of a row, in Spark SQL."""
+        return f"session_window(timestamp_millis({quote(self.time)}), '{self.gap_ms} milliseconds')"
+
+
+@dataclass(frozen=True)
 class InputSpec:
     """How an input of an operator comes out of Spark.
 
@@ -85,7 +103,7 @@ class InputSpec:
         source: Which of the node's inputs it is made of.
         derived: Spark SQL and name of columns to add first.
         group_by: Columns to aggregate by in Spark; None: rows as they are.
-        session: Spark SQL of a session window to aggregate by as well; it is called `SESSION`.
+        session: Session windows to aggregate by as well; the column is called `SESSION`.
         items: Spark SQL and name of each column; with ``group_by`` aggregates, besides those columns.
         where: Rows that count; None: all.
         keys: The columns that the hashes are of, which say where rows go.
@@ -100,7 +118,7 @@ class InputSpec:
     where: str | None = None
     row_keys: tuple[str, ...] | None = None
     derived: tuple[tuple[str, str], ...] = ()
-    session: str | None = None
+    session: SessionWindows | None = None
 
 
 def share_keys(specs: Sequence[InputSpec]) -> bool:

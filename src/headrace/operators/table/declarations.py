@@ -117,6 +117,7 @@ class TableSinkDeclaration(OnlyInEpochs, SinkDeclaration):
         keys: The primary key, for an upsert sink: changes of one key reach the writer in order.
         not_null: Columns that must not be NULL (``table.exec.sink.not-null-enforcer``).
         drops_null: Whether rows with a NULL there are left out instead of failing the job.
+        shuffle_by: Columns whose equal rows come to one writer; empty if it does not matter which.
     """
 
     schema: Schema = ()
@@ -124,6 +125,7 @@ class TableSinkDeclaration(OnlyInEpochs, SinkDeclaration):
     keys: tuple[str, ...] = ()
     not_null: tuple[str, ...] = ()
     drops_null: bool = False
+    shuffle_by: tuple[str, ...] = ()
 
 
 # -- stateful nodes --------------------------------------------------------------------------------------------

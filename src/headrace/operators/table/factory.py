@@ -42,6 +42,7 @@ from headrace.operators.table.rank import Ranking, RankOperator, tells_places
 from headrace.operators.table.row_by_row import RowByRowOperator, emits_every_change, without_event
 from headrace.operators.table.row_windows import RowWindowsOperator
 from headrace.operators.table.session_aggregate import SessionAggregateOperator
+from headrace.operators.table.session_rows import SessionRowsOperator
 from headrace.operators.table.sink_conflicts import SinkConflictOperator
 from headrace.operators.table.sink_declarations import (
     SinkConflictDeclaration,
@@ -51,6 +52,7 @@ from headrace.operators.table.steps import Schema, StepColumn
 from headrace.operators.table.temporal_join import TemporalJoinOperator
 from headrace.operators.table.timed_declarations import (
     OverAggregateDeclaration,
+    SessionRowsDeclaration,
     TableIntervalJoinDeclaration,
     TemporalJoinDeclaration,
 )
@@ -170,6 +172,7 @@ _BUILDERS: dict[type[StatefulNode], Callable[[Any, _Schemas, Sequence[bool]], Ta
     RankDeclaration: _rank,
     DeduplicateDeclaration: _deduplicate,
     OverAggregateDeclaration: _over,
+    SessionRowsDeclaration: lambda node, inputs, retracts: SessionRowsOperator(node, inputs[0]),
     MatchRecognizeDeclaration: lambda node, inputs, retracts: MatchRecognizeOperator(node, inputs[0]),
     RowWindowsDeclaration: lambda node, inputs, retracts: RowWindowsOperator(
         node, inputs[0], retracts=retracts[0]

@@ -86,6 +86,7 @@ class KeptSide:
         newest_counts: Whether a row that comes once more is as new as its last copy, not as old as its first.
         keeps_unmatched: Whether rows that match nothing, because a key is NULL, make a difference.
         ended_can_go: Whether a row whose time is over still takes its pairs with it when it goes.
+        tells_copies_apart: Whether it matters that a row is there already; not where all rows of a key go together.
     """
 
     def __init__(
@@ -102,6 +103,7 @@ class KeptSide:
         newest_counts: bool = False,
         keeps_unmatched: bool = True,
         ended_can_go: bool = False,
+        tells_copies_apart: bool = True,
     ) -> None:
         self.name = name
         self._is_ordered = is_ordered
@@ -115,7 +117,7 @@ class KeptSide:
         kept += [ColumnType(_ORDER, pa.int64(), is_key=not newest_counts)] if is_ordered else []
         # A row is looked for among those that are there if it goes, or has to live longer, and if only the first of
         # several counts. Others are written as they come: the columns to find them by are most of a join's work.
-        self._finds_rows = retracts or bool(ttl_ms) or is_ordered
+        self._finds_rows = retracts or bool(ttl_ms) or (is_ordered and tells_copies_apart)
         self.layout = TableLayout(
             self.name,
             (*kept, ColumnType(_COUNT, pa.int64()), *self._ttl.columns),
@@ -180,7 +182,7 @@ class KeptSide:
         change.after = np.where(change.is_free, 0, 1)
         change.slots = np.full(rows.num_rows, -1, np.int64)
         change.events = _events(rows, np.arange(rows.num_rows))
-        change.order = change.events
+        change.order = places if self._is_ordered else change.events
         return change
 
     def _columns_of(self, rows: pa.Table) -> list[pa.Array]:

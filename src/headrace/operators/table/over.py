@@ -29,7 +29,8 @@ from headrace.operators.table.base import (
 from headrace.operators.table.changelog import changes_table
 from headrace.operators.table.frames import Block
 from headrace.operators.table.kept_rows import numbered
-from headrace.operators.table.over_calls import KeyState, make_measure
+from headrace.operators.table.over_calls import make_measure
+from headrace.operators.table.over_frames import KeyState, Windowed
 from headrace.operators.table.steps import Schema
 from headrace.operators.table.timed_declarations import OverAggregateDeclaration
 from headrace.operators.table.timed_rows import TimedRows, TimedTable, merged_changes
@@ -60,6 +61,11 @@ class OverOperator:
         self._measures = [make_measure(at, call, types) for at, call in enumerate(declaration.calls)]
         seen = dict.fromkeys(name for each in self._measures for name in each.arguments)
         self._seen = list(seen)
+        # COUNT(*) of a frame looks at rows, and at no column of them.
+        self._has_history = any(
+            each.arguments or (isinstance(each, Windowed) and not each.is_unbounded)
+            for each in self._measures
+        )
         self._given = list(dict.fromkeys(name for each in declaration.calls for name in each.call.arguments))
         self._waiting = WaitingRows(_WAITING, types, declaration.time)
         self._history = TimedTable(_HISTORY, [types[name] for name in self._seen])
@@ -73,7 +79,7 @@ class OverOperator:
         self._has_groups = bool(self._groups.columns) and not self._is_by_time
         self.layouts = (
             *((self._waiting.layout,) if declaration.time is not None else ()),
-            *((self._history.layout,) if self._seen else ()),
+            *((self._history.layout,) if self._has_history else ()),
             *((self._groups,) if self._has_groups else ()),
         )
         where = None if declaration.time is None else f"{quote(declaration.time)} IS NOT NULL"
@@ -93,14 +99,14 @@ class OverOperator:
         told = changes_table(*self._empty())
         if len(due.times):
             told = self._told(due, state, time, oldest, changes)
-        elif self._is_by_time and self._seen:
+        elif self._is_by_time and self._has_history:
             table = state[_HISTORY]
             gone = self._passed(table, oldest)
             changes.append((_HISTORY, self._history.removed(table, gone)))
         if self._has_groups:
             swept = self._ttl.sweep(state[_GROUPS], time.now_ms)
             changes[:0] = [] if swept is None else [(_GROUPS, swept)]
-            if swept is not None and self._seen:
+            if swept is not None and self._has_history:
                 _, slots = self._history.of_keys(state[_HISTORY], swept.keys)
                 changes.insert(0, (_HISTORY, self._history.removed(state[_HISTORY], slots)))
         return EpochOutput(told, merged_changes(changes), late)
@@ -134,7 +140,7 @@ class OverOperator:
         if self._has_groups:
             stamps = self._ttl.stamps(len(keys), time.now_ms)
             changes.append((_GROUPS, written_rows(self._groups, keys, {**after, **stamps})))
-        if self._seen:
+        if self._has_history:
             if self._is_by_time:
                 stale = self._passed(state[_HISTORY], oldest)
             changes.append((_HISTORY, self._history.removed(state[_HISTORY], stale)))
@@ -163,7 +169,7 @@ class OverOperator:
     ) -> tuple[TimedRows, Ints, Ints]:
         """Return the rows of keys that functions look at again, the numbers of their keys, and slots of stale ones."""
         none = np.empty(0, np.int64)
-        if not self._seen:
+        if not self._has_history:
             return TimedRows([], np.empty((0, KEY_WORDS), np.int64), none, none), none, none
         table = state[_HISTORY]
         at, slots = self._history.of_keys(table, keys)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Any, Protocol
 
@@ -26,25 +25,14 @@ from headrace.operators.table.frames import (
     sums_of_different,
 )
 from headrace.operators.table.lists import LISTS, ListedValues
+from headrace.operators.table.over_frames import KeyState, OverOutcome, Windowed
+from headrace.operators.table.over_users import UserMeasure
 from headrace.operators.table.timed_declarations import OverCall
 from headrace.state.columns import Bools, ColumnType, Ints
-
-#: What state has of the keys of a block, by column; none of these: nothing is known of them yet.
-KeyState = Mapping[str, pa.Array]
 
 _RANKS = ("ROW_NUMBER", "RANK", "DENSE_RANK")
 _VARIANCES = ("VAR_POP", "VAR_SAMP", "STDDEV_POP", "STDDEV_SAMP", "VARIANCE", "STDDEV")
 _WIDE = Context(prec=76)
-
-
-@dataclass(frozen=True)
-class OverOutcome:
-    """What a function says."""
-
-    #: For each fresh row.
-    result: pa.Array
-    #: For each key, as state has it next.
-    state: KeyState
 
 
 class Measure(Protocol):
@@ -74,6 +62,8 @@ def make_measure(position: int, over: OverCall, types: Mapping[str, pa.DataType]
         types: The columns of the input.
     """
     call = over.call
+    if call.user is not None:
+        return UserMeasure(f"a{position}", over, types)
     if call.function in _RANKS:
         return Numbers(f"a{position}", call)
     if call.function == "LAG":
@@ -87,24 +77,7 @@ def make_measure(position: int, over: OverCall, types: Mapping[str, pa.DataType]
     return Sums(position, over, types)
 
 
-class _Windowed:
-    """What functions have in common that look at the rows of a frame."""
-
-    def __init__(self, over: OverCall) -> None:
-        self.over = over
-        self.is_unbounded = over.preceding is None
-        self.arguments: tuple[str, ...] = () if self.is_unbounded else over.call.arguments
-
-    def keeps(self, block: Block, oldest: int) -> Bools:
-        preceding = self.over.preceding
-        if preceding is None:
-            return np.zeros(len(block.keys), np.bool_)
-        if self.over.is_range:
-            return block.times >= oldest - preceding
-        return block.tail(preceding)
-
-
-class Sums(_Windowed):
+class Sums(Windowed):
     """COUNT, SUM, AVG and the variances: sums of what rows have."""
 
     def __init__(self, position: int, over: OverCall, types: Mapping[str, pa.DataType]) -> None:
@@ -162,7 +135,7 @@ class Sums(_Windowed):
         return is_first_of_equals(np.where(block.is_state, -1, codes), block.keys)
 
 
-class Chosen(_Windowed):
+class Chosen(Windowed):
     """MIN, MAX, FIRST_VALUE and LAST_VALUE: the value of one of the rows."""
 
     def __init__(self, name: str, over: OverCall, kind: pa.DataType) -> None:
@@ -250,7 +223,7 @@ class Before:
         return block.tail(self._over.offset)
 
 
-class Lists(_Windowed):
+class Lists(Windowed):
     """LISTAGG, COLLECT and ARRAY_AGG: the values of a frame, as they follow each other."""
 
     columns: tuple[ColumnType, ...] = ()

@@ -20,15 +20,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.operators.table.arrow_sql import (
-    Aggregate,
-    ColumnExpression,
-    Columns,
-    aggregate,
-    expression,
-    understood,
-)
-from headrace.operators.table.base import HASHES, ROW_HASHES, WITH_SEQUENCE, InputSpec, share_keys
+from headrace.operators.table.arrow_expression import ColumnExpression, Columns, SharedColumns
+from headrace.operators.table.arrow_sql import Aggregate, aggregate, expression, understood
+from headrace.operators.table.base import HASHES, ROW_HASHES, SESSION, WITH_SEQUENCE, InputSpec, share_keys
 from headrace.operators.table.changelog import DELETE, UPDATE_BEFORE
 from headrace.operators.table.key_numbers import (
     KeyNumbers,
@@ -38,6 +32,7 @@ from headrace.operators.table.key_numbers import (
     is_fixed,
 )
 from headrace.operators.table.pair_conditions import whole_numbers
+from headrace.operators.table.session_numbers import session_numbers, session_times
 from headrace.operators.table.steps import KIND, Schema, Select, Step, Where
 from headrace.state.columns import Ints
 from headrace.state.hashed import together
@@ -50,6 +45,8 @@ _ROW_BITS = 33
 #: Bytes that a packet has, about.
 _PACKET_BYTES = 8 << 20
 _GROUP = "__group"
+#: What a packet says of itself: the vertex it is for, and which of its inputs.
+_TARGET, _SIDE = b"target", b"side"
 
 
 @dataclass(frozen=True)
@@ -128,6 +125,8 @@ class PackedInput:
         max_parallelism: How many key groups.
         secret: What goes into keys.
         goes_by_keys: Whether a sink wants -D for rows that updates replace.
+        target: The vertex that gets them.
+        is_discarded: Whether that is a sink that keeps nothing: then rows are made, and no packets of them.
     """
 
     source: tuple[tuple[str, pa.DataType], ...]
@@ -139,6 +138,8 @@ class PackedInput:
     max_parallelism: int
     secret: KeySecret = field(repr=False)
     goes_by_keys: bool = False
+    target: str = ""
+    is_discarded: bool = False
 
     @property
     def is_understood(self) -> bool:
@@ -173,6 +174,8 @@ class PackedInput:
         waiting: list[pa.Table] = []
         for table in tables:
             rows = program.stateless(table)
+            if self.is_discarded:
+                continue
             if not self.specs:
                 yield from program.as_they_are(rows)
             elif self.is_grouped:
@@ -254,14 +257,15 @@ class _Program:
 
     def stateless(self, table: pa.Table) -> pa.Table:
         """Do the fragment's work."""
-        columns = {name: _typed(_whole(table.column(name)), kind) for name, kind in self._packed.source}
-        count = table.num_rows
+        given = {name: _typed(_whole(table.column(name)), kind) for name, kind in self._packed.source}
+        columns, count = SharedColumns(given), table.num_rows
         for step in self._steps:
             if isinstance(step, ColumnExpression):
-                columns, count = _kept(columns, step.of(columns, count), count)
+                kept, count = _kept(columns, step.of(columns, count), count)
+                columns = SharedColumns(kept)
             else:
                 assert isinstance(step, dict)
-                columns = {name: each.of(columns, count) for name, each in step.items()}
+                columns = SharedColumns({name: each.of(columns, count) for name, each in step.items()})
         return pa.table({name: columns[name] for name in self._used})
 
     def as_they_are(self, rows: pa.Table) -> Iterator[Packet]:
@@ -274,7 +278,7 @@ class _Program:
             rows = rows.set_column(rows.num_columns - 1, KIND, pa.array(marks))
         at_once = _rows_of_packet(rows)
         for place in range(0, rows.num_rows, at_once):
-            yield Packet(0, 0, _bytes_of(rows.slice(place, at_once)))
+            yield Packet(0, 0, _bytes_of(rows.slice(place, at_once), self._packed.target, 0))
 
     def packets(self, rows: pa.Table, sequence: int) -> Iterator[Packet]:
         """Send rows to the subtasks that own their keys."""
@@ -338,7 +342,7 @@ class _Program:
             start, end = int(bounds[subtask]), int(bounds[subtask + 1])
             for place in range(start, end, at_once):
                 rows = ordered.slice(place, min(at_once, end - place))
-                yield Packet(spec.side, subtask, _bytes_of(rows))
+                yield Packet(spec.side, subtask, _bytes_of(rows, self._packed.target, spec.side))
 
 
 def _input_of(
@@ -347,7 +351,7 @@ def _input_of(
     """Understand an input; None if Spark has to make it."""
     where = None if spec.where is None else expression(spec.where, types, is_utc=is_utc)
     derived = understood([(sql, name) for sql, name in spec.derived], types, is_utc=is_utc)
-    if (spec.where is not None and where is None) or derived is None or spec.session is not None:
+    if (spec.where is not None and where is None) or derived is None:
         return None
     types = {**types, **{name: each.kind for name, each in derived.items()}}
     keys = [types.get(name) for name in (*spec.keys, *(spec.row_keys or ()))]
@@ -387,6 +391,8 @@ def _groups_input(
     assert spec.group_by is not None
     if not all(name in types and can_be_key([types[name]]) for name in spec.group_by):
         return None
+    if spec.session is not None and (types.get(spec.session.time) != pa.int64() or spec.row_keys is not None):
+        return None
     found = {name: aggregate(sql, types, is_utc=is_utc) for sql, name in spec.items}
     aggregates = {name: each for name, each in found.items() if each is not None}
     if len(aggregates) < len(spec.items):
@@ -397,6 +403,11 @@ def _groups_input(
     words = ROW_HASHES if spec.row_keys is not None else (*HASHES, *others)
     is_within = shares and spec.row_keys is not None
     groups = spec.group_by if not is_within else tuple(others)
+    if (
+        spec.session is not None
+    ):  # the operator puts sessions together, those of this epoch with those that it has
+        columns = (*groups, SESSION, *aggregates)
+        return _Input(spec, where, derived, {}, aggregates, columns, is_within=False, merge=None)
     merge = GroupMerge(words, tuple((name, each.function) for name, each in aggregates.items()))
     return _Input(spec, where, derived, {}, aggregates, (*groups, *aggregates), is_within, merge)
 
@@ -427,9 +438,17 @@ def _grouped(
     # Arrow groups by numbers; a text is the number that its dictionary has for it.
     grouping = {name: columns.get(_encoded(name), columns[name]) for name in groups}
     numbers = {name: _indices(column) for name, column in grouping.items()}
-    if not groups:
-        numbers = {_GROUP: pa.array(np.zeros(count, np.int8))}
     wanted = [(name, made.function) for name, made in each.aggregates.items()]
+    session = each.spec.session
+    if session is not None:
+        values[SESSION] = columns[session.time]
+        numbers = {
+            SESSION: session_numbers(list(numbers.values()), values[SESSION], session.gap_ms),
+            **numbers,
+        }
+        wanted += [(SESSION, "min"), (SESSION, "max")]
+    if not numbers:
+        numbers = {_GROUP: pa.array(np.zeros(count, np.int8))}
     renamed = {name: f"\0g{at}" for at, name in enumerate(numbers)}
     table = pa.table({**{renamed[name]: array for name, array in numbers.items()}, **values})
     summed = table.group_by(list(renamed.values()), use_threads=False).aggregate(wanted)
@@ -442,6 +461,9 @@ def _grouped(
     for name, made in each.aggregates.items():
         column = _whole(summed.column(f"{name}_{made.function}"))
         found[name] = pc.fill_null(column, 0) if made.is_zero and column.null_count else column
+    if session is not None:
+        first, last = (_whole(summed.column(f"{SESSION}_{end}")) for end in ("min", "max"))
+        found[SESSION] = session_times(first, last, session.gap_ms)
     if numbered is not None:
         for name, column in zip(each.spec.keys, numbered.columns, strict=True):
             if not each.is_within:
@@ -489,16 +511,26 @@ def _rows_of_packet(rows: pa.Table) -> int:
     return max(1, int(rows.num_rows) * _PACKET_BYTES // max(1, int(rows.nbytes)))
 
 
-def _bytes_of(table: pa.Table) -> pa.Buffer:
+def _bytes_of(table: pa.Table, target: str, side: int) -> pa.Buffer:
     stream = pa.BufferOutputStream()
+    table = table.replace_schema_metadata({_TARGET: target.encode(), _SIDE: str(side).encode()})
     with pa.ipc.new_stream(stream, table.schema) as writer:
         writer.write_table(table)
     return stream.getvalue()
 
 
-def rows_of(data: pa.Buffer) -> pa.Table:
+def rows_of(data: pa.Buffer | bytes) -> pa.Table:
     """Return the rows of a packet."""
-    return pa.ipc.open_stream(data).read_all()
+    return pa.ipc.open_stream(data).read_all().replace_schema_metadata(None)
+
+
+def rows_for(target: str, packets: Iterable[bytes]) -> Iterator[tuple[int, pa.Table]]:
+    """Return the rows of packets, each with its input; of those for a vertex: others may come along."""
+    for data in packets:
+        with pa.ipc.open_stream(data) as stream:
+            told = stream.schema.metadata
+            if told[_TARGET] == target.encode():
+                yield int(told[_SIDE]), stream.read_all().replace_schema_metadata(None)
 
 
 def merged_inputs(

@@ -38,13 +38,12 @@ from headrace.operators.table.process_timers import TIMERS, ProcessTimer, Timers
 from headrace.operators.table.steps import KIND, Schema
 from headrace.operators.table.timed_rows import (
     TimedRows,
-    TimedTable,
     arrival_order,
-    joined_rows,
     merged_changes,
 )
 from headrace.operators.table.user_functions import rows_in, wrong_width
 from headrace.operators.table.user_results import result_column
+from headrace.operators.table.waiting_rows import WaitingRows
 from headrace.operators.table.wall_clock import instant_ms, wall_clock_ms
 from headrace.state.columnar.slots import SlotTable
 from headrace.state.row_sets import RowSet
@@ -64,8 +63,8 @@ class ProcessTableOperator:
         signature = declaration.function.signature
         self._entries = [make_entry(spec, declaration.ttl_ms) for spec in signature.states]
         self._sorts = any(each.order is not None for each in declaration.tables)
-        kinds = [pa.int8()] if retracts else []
-        self._waiting = TimedTable(_WAITING, [*(column.arrow for column in schema), *kinds])
+        types = {column.name: column.arrow for column in schema} | ({KIND: pa.int8()} if retracts else {})
+        self._waiting = WaitingRows(_WAITING, types, declaration.time)
         self._has_timers = declaration.has_time and signature.has_timer
         self.layouts = (
             *(each.layout for each in self._entries),
@@ -131,14 +130,7 @@ class ProcessTableOperator:
         self, held: TimedRows, table: SlotTable, time: EpochTime, changes: list[tuple[str, RowSet]]
     ) -> TimedRows:
         """Return sorted rows that the watermark has passed; the others wait."""
-        is_due = held.times <= time.after
-        if not is_due.all():
-            changes.append((_WAITING, self._waiting.written(held.take(~is_due))))
-        live = table.live
-        slots = live[self._waiting.times(table, live) <= time.after]
-        if len(slots):
-            changes.append((_WAITING, self._waiting.removed(table, slots)))
-        due = joined_rows(self._waiting.rows_at(table, slots), held.take(is_due))
+        due = self._waiting.due(held, table, time, changes)
         return due.take(self._order(due))
 
     def _order(self, rows: TimedRows) -> np.ndarray[Any, np.dtype[np.int64]]:

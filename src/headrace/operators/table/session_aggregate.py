@@ -19,6 +19,7 @@ from headrace.operators.table.base import (
     EpochOutput,
     EpochTime,
     InputSpec,
+    SessionWindows,
     hashes_of,
     numbers,
     quote,
@@ -71,7 +72,7 @@ class SessionAggregateOperator:
                 keys=declaration.keys,
                 where=None if window.time is None else f"{quote(window.time)} IS NOT NULL",
                 group_by=declaration.keys,
-                session=None if window.time is None else _session_sql(window.time, window.gap_ms),
+                session=None if window.time is None else SessionWindows(window.time, window.gap_ms),
                 items=(
                     (rows_sql(retracts=retracts), _ROWS),
                     ("count(1)", _COUNT),
@@ -231,10 +232,6 @@ def _running_end(ends: Ints, keys: Ints) -> Ints:
                 highest[index] = max(highest[index], highest[index - 1])
         return highest
     return np.maximum.accumulate(ends - lowest + keys * span) - keys * span + lowest
-
-
-def _session_sql(time: str, gap_ms: int) -> str:
-    return f"session_window(timestamp_millis({quote(time)}), '{gap_ms} milliseconds')"
 
 
 def _stored(table: SlotTable, name: str, slots: Ints) -> Ints:

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 #: The column that says what a row does to the table: TINYINT, the value of a `RowKind`. Insert-only streams have none.
 KIND = "__kind"
+#: Stands in Spark SQL for event time in ms, as it stands where rows of an epoch are; the engine puts the number there.
+CURRENT_WATERMARK = "current_watermark()"
 _NAME = re.compile(r"`((?:[^`]|``)*)`")
 
 
@@ -149,10 +151,69 @@ def kinds_behind(steps: Iterable[Step], before: bool) -> bool:
     return before
 
 
+def reads_watermark(steps: Iterable[Step]) -> bool:
+    """Whether steps ask how far event time has come."""
+    return any(CURRENT_WATERMARK in text for step in steps for text in _texts(step))
+
+
+def at_watermark(steps: Iterable[Step], watermark_ms: int | None) -> tuple[Step, ...]:
+    """Return steps that know how far event time has come; None: there is no watermark yet.
+
+    >>> at_watermark([Where("`t` > current_watermark()")], 7)
+    (Where(condition='`t` > 7L'),)
+    """
+    known = "CAST(NULL AS BIGINT)" if watermark_ms is None else f"{watermark_ms}L"
+
+    def told(sql: str) -> str:
+        return sql.replace(CURRENT_WATERMARK, known)
+
+    made: list[Step] = []
+    for step in steps:
+        match step:
+            case Select():
+                made.append(Select(tuple((told(sql), name) for sql, name in step.items)))
+            case Where():
+                made.append(Where(told(step.condition)))
+            case Explode():
+                made.append(replace(step, generator=told(step.generator)))
+            case _:
+                made.append(step)
+    return tuple(made)
+
+
+def _texts(step: Step) -> list[str]:
+    match step:
+        case Select():
+            return [sql for sql, _ in step.items]
+        case Where():
+            return [step.condition]
+        case Explode():
+            return [step.generator]
+        case _:
+            return []
+
+
 def columns_read(names: Sequence[str], steps: Iterable[Step]) -> set[str]:
     """Return which of the columns that come in steps read; all of them, if they go on."""
     read = read_by(steps)
     return set(names) if read is None else mentioned(names, read)
+
+
+def read_steps(steps: Sequence[Step]) -> list[Step]:
+    """Return steps without columns that are made and that no later step reads.
+
+    >>> read_steps([Select((("`a`", "b"), ("now()", "c"))), Select((("`b`", "b"),))])
+    [Select(items=(('`a`', 'b'),)), Select(items=(('`b`', 'b'),))]
+    """
+    found: list[Step] = []
+    for step in reversed(steps):
+        kept = step
+        if isinstance(step, Select):
+            read = columns_read([name for _, name in step.items], found)
+            # Rows without any column could not be counted.
+            kept = Select(tuple(item for item in step.items if item[1] in read) or step.items)
+        found.insert(0, kept)
+    return found
 
 
 def mentioned(names: Sequence[str], texts: Iterable[str]) -> set[str]:

@@ -35,12 +35,12 @@ from headrace.operators.table.steps import KIND, Schema
 from headrace.operators.table.timed_declarations import TemporalJoinDeclaration
 from headrace.operators.table.timed_rows import (
     TimedRows,
-    TimedTable,
     arrival_order,
     int_cells,
     joined_rows,
     merged_changes,
 )
+from headrace.operators.table.waiting_rows import WaitingRows
 from headrace.state.columnar.slots import KEY_WORDS, SlotTable, TableLayout
 from headrace.state.columns import ColumnType, Ints
 from headrace.state.row_sets import RowSet
@@ -62,8 +62,9 @@ class TemporalJoinOperator:
         self._left_names = [column.name for column in left]
         self._right_names = [column.name for column in right]
         self._right_types = [column.arrow for column in right]
-        kinds = [pa.int8()] if retracts[0] else []
-        self._waiting = TimedTable(_LEFT, [*(column.arrow for column in left), *kinds])
+        kinds = {KIND: pa.int8()} if retracts[0] else {}
+        types = {column.name: column.arrow for column in left} | kinds
+        self._waiting = WaitingRows(_LEFT, types, declaration.left_time)
         self._versions = TableLayout(
             _RIGHT,
             (
@@ -97,7 +98,9 @@ class TemporalJoinOperator:
         self, inputs: Mapping[int, pa.Table], state: Mapping[str, SlotTable], time: EpochTime
     ) -> EpochOutput:
         changes: _Changes = []
-        due, late = self._due(inputs.get(0), state[_LEFT], time, changes)
+        due, late = self._waiting.fresh(inputs.get(0), time)
+        due = self._waiting.due(due, state[_LEFT], time, changes)
+        due = due.take(np.argsort(due.order, kind="stable"))
         fresh = self._fresh_versions(inputs.get(1), time)
         if len(fresh.times):
             changes.append((_RIGHT, self._written(fresh)))
@@ -107,33 +110,6 @@ class TemporalJoinOperator:
             told = self._told(due, self._versions_of(state[_RIGHT], fresh, due.owners))
         changes += self._outdated(state[_RIGHT], fresh, time)
         return EpochOutput(told, merged_changes(changes), late)
-
-    # -- rows that wait ----------------------------------------------------------------------------------------
-
-    def _due(
-        self, rows: pa.Table | None, table: SlotTable, time: EpochTime, changes: _Changes
-    ) -> tuple[TimedRows, int]:
-        """Return the rows that the watermark has passed, in the order in which they came, and how many were late."""
-        fresh, late = self._waiting.none(), 0
-        if rows is not None and rows.num_rows:
-            rows = rows.sort_by(SEQUENCE)
-            names = [*self._left_names, *([KIND] if self._retracts[0] else [])]
-            times = numbers(rows, self._declaration.left_time)
-            order = arrival_order(time.epoch, rows.num_rows)
-            columns = [rows.column(name).combine_chunks() for name in names]
-            fresh = TimedRows(columns, hashes_of(rows), times, order)
-            is_late = times <= time.before
-            late = int(is_late.sum())
-            fresh = fresh.take(~is_late)
-        is_due = fresh.times <= time.after
-        if not is_due.all():
-            changes.append((_LEFT, self._waiting.written(fresh.take(~is_due))))
-        live = table.live
-        slots = live[self._waiting.times(table, live) <= time.after]
-        if len(slots):
-            changes.append((_LEFT, self._waiting.removed(table, slots)))
-        due = joined_rows(self._waiting.rows_at(table, slots), fresh.take(is_due))
-        return due.take(np.argsort(due.order, kind="stable")), late
 
     # -- versions ----------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from headrace.operators.table.declarations import AggSpec, JoinKind, Order, StatefulNode
 from headrace.operators.table.steps import Schema
+from headrace.operators.table.user_functions import UserAggregate
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,29 @@ class OverAggregateDeclaration(StatefulNode):
     @property
     def goes_by_watermark(self) -> bool:
         return self.time is not None
+
+    @property
+    def user_functions(self) -> tuple[UserAggregate, ...]:
+        return tuple(each.call.user for each in self.calls if each.call.user is not None)
+
+
+@dataclass(frozen=True)
+class SessionRowsDeclaration(StatefulNode):
+    """SESSION windows over rows that stay rows: each with the start, the end and the time of its session behind it.
+
+    Args:
+        keys: What sessions are kept apart by.
+        time: A BIGINT column with event time in ms.
+        gap_ms: How long nothing comes when a session is over.
+    """
+
+    keys: tuple[str, ...]
+    time: str
+    gap_ms: int
+
+    @property
+    def goes_by_watermark(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True)

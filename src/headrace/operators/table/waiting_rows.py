@@ -29,20 +29,24 @@ class WaitingRows(TimedTable):
         self._row_names = list(types)
         self._time = time
 
-    def fresh(self, rows: pa.Table | None, time: EpochTime) -> tuple[TimedRows, int]:
-        """Return the rows of the epoch that are not late, in the order in which they came, and how many are late."""
+    def read(self, rows: pa.Table | None, time: EpochTime) -> TimedRows:
+        """Return the rows of the epoch, in the order in which they came."""
         if rows is None or not rows.num_rows:
-            return self.none(), 0
+            return self.none()
         rows = rows.sort_by(SEQUENCE)
         times = np.full(rows.num_rows, time.now_ms, np.int64)
         if self._time is not None:
             times = numbers(rows, self._time)
         order = arrival_order(time.epoch, rows.num_rows)
         columns = [rows.column(name).combine_chunks() for name in self._row_names]
-        made = TimedRows(columns, hashes_of(rows), times, order)
+        return TimedRows(columns, hashes_of(rows), times, order)
+
+    def fresh(self, rows: pa.Table | None, time: EpochTime) -> tuple[TimedRows, int]:
+        """Return the rows of the epoch that are not late, in the order in which they came, and how many are late."""
+        made = self.read(rows, time)
         if self._time is None:
             return made, 0
-        is_late = times <= time.before
+        is_late = made.times <= time.before
         late = int(is_late.sum())
         return (made.take(~is_late) if late else made), late
 

@@ -52,15 +52,31 @@ class HeldSide:
         keys: What rows are brought together by, their window included.
         schema: The columns.
         window_end: The BIGINT column with the end of a row's window.
+        tells_copies_apart: Whether it matters that a row is there already.
     """
 
     def __init__(
-        self, name: str, number: int, keys: tuple[str, ...], schema: Schema, window_end: str
+        self,
+        name: str,
+        number: int,
+        keys: tuple[str, ...],
+        schema: Schema,
+        window_end: str,
+        *,
+        tells_copies_apart: bool = False,
     ) -> None:
         self._end = window_end
         self._position = [column.name for column in schema].index(window_end)
         self._side = KeptSide(
-            name, number, keys, schema, 0, [True] * len(keys), retracts=False, is_ordered=True
+            name,
+            number,
+            keys,
+            schema,
+            0,
+            [True] * len(keys),
+            retracts=False,
+            is_ordered=True,
+            tells_copies_apart=tells_copies_apart,
         )
         self.name, self.layout, self.input = name, self._side.layout, self._side.input
         self.types = self._side.types
@@ -208,7 +224,12 @@ class WindowAssociationsOperator:
         }
         self._held = {
             side.source: HeldSide(
-                f"side{side.source}", side.source, side.keys, schemas[side.source], side.window_end or ""
+                f"side{side.source}",
+                side.source,
+                side.keys,
+                schemas[side.source],
+                side.window_end or "",
+                tells_copies_apart=True,
             )
             for side in declaration.sides
         }

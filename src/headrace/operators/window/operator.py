@@ -28,8 +28,6 @@ from headrace.operators.window.trigger_context import OperatorTriggerContext
 from headrace.state.timers import Timer
 from headrace.windowing.assigners import MergingWindowAssigner, WindowAssigner
 
-#: Results leave in batches of about this many while timers fire.
-_BATCH = 5_000
 _MERGING = "_merging"
 
 
@@ -214,7 +212,7 @@ class WindowProcessor(FunctionOperator):
                 merging.retire(window)
         if merging is not None:
             merging.persist()
-        if len(self._emission.values) >= _BATCH:
+        if len(self._emission.values) >= self.results_per_batch:
             self._emission.flush()
             self._emission.start(Batch([], []))
 

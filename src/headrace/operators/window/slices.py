@@ -45,7 +45,6 @@ from headrace.windowing.windows import TimeWindow
 
 #: Slices or blocks that make up a block of the next level.
 _RADIX = 8
-_BATCH = 5_000
 _SIGN = 1 << 63
 _STATE = "slices"
 _name = struct.Struct(">BQ")
@@ -213,9 +212,9 @@ class SlicedWindowProcessor(FunctionOperator):
             self._running.forget()
         level = 1
         while (width := self._step * _RADIX**level) <= self._size:
-            self._slices.drop(_pack_name(level, start - (start - self._offset) % width))
+            self._slices.drop(pack_slice_name(level, start - (start - self._offset) % width))
             level += 1
-        name = _pack_name(0, start)
+        name = pack_slice_name(0, start)
         if name not in self._slices.names:
             insort(self._starts, start)
         return self._slices.open_to_add(name)
@@ -296,7 +295,7 @@ class SlicedWindowProcessor(FunctionOperator):
                 self.function.clear(self._window_context)
         except Exception as error:
             raise self.located(error, key, f"window {window}") from error
-        if len(self._emission.values) >= _BATCH:
+        if len(self._emission.values) >= self.results_per_batch:
             self._emission.flush()
             self._emission.start(Batch([], []))
 
@@ -307,7 +306,7 @@ class SlicedWindowProcessor(FunctionOperator):
             level, width = 0, self._step
             while (start - self._offset) % (width * _RADIX) == 0 and start + width * _RADIX <= end:
                 level, width = level + 1, width * _RADIX
-            name = _pack_name(level, start)
+            name = pack_slice_name(level, start)
             if level and name not in names:
                 self._build_block(level, start)
             if name in names or level:
@@ -318,10 +317,10 @@ class SlicedWindowProcessor(FunctionOperator):
         """Put the parts of a block together, once, for all windows that will hold it."""
         part_width = self._step * _RADIX ** (level - 1)
         # Also one that stays empty is kept: its parts need not be looked for again.
-        block = self._slices.open_to_add(_pack_name(level, start)).written
+        block = self._slices.open_to_add(pack_slice_name(level, start)).written
         for index in range(_RADIX):
             part_start = start + index * part_width
-            part = _pack_name(level - 1, part_start)
+            part = pack_slice_name(level - 1, part_start)
             if part not in self._slices.names:
                 if level == 1:
                     continue
@@ -334,7 +333,7 @@ class SlicedWindowProcessor(FunctionOperator):
         """Drop slices that no later window holds, and now and then such blocks."""
         count = bisect_left(self._starts, first_needed)
         for start in self._starts[:count]:
-            self._slices.drop(_pack_name(0, start))
+            self._slices.drop(pack_slice_name(0, start))
         del self._starts[:count]
         if not self._starts or (first_needed - self._offset) % (self._step * _RADIX) < self._slide:
             for name in list(self._slices.names):
@@ -362,7 +361,8 @@ def _combine_accumulators(merge: Callable[[Any, Any], Any]) -> Callable[[Any, An
     return lambda one, other: merge(one, isolated(other))
 
 
-def _pack_name(level: int, start: int) -> bytes:
+def pack_slice_name(level: int, start: int) -> bytes:
+    """Return the name of a slice, or on a level above 0 of a block of several."""
     return _name.pack(level, start + _SIGN)
 
 

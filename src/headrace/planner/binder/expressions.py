@@ -13,9 +13,10 @@ from headrace.planner import expressions as e
 from headrace.planner.binder.casts import cast_to
 from headrace.planner.binder.context import Context
 from headrace.planner.binder.elsewhere import ELSEWHERE
+from headrace.planner.binder.interval_casts import cast_interval
 from headrace.planner.binder.literals import bind_constant, bind_interval, interval_ms
 from headrace.planner.binder.refinements import refined, way_to_cast
-from headrace.planner.binder.scope import Scope, field_at, field_of
+from headrace.planner.binder.scope import Scope, check_rowtime, field_at, field_of
 from headrace.planner.binder.user_calls import checked_operands, find_user_function, is_aggregate
 from headrace.planner.coercion import can_cast, is_interval
 from headrace.planner.dialect import syntax
@@ -27,6 +28,7 @@ from headrace.planner.functions import (
     WrongArguments,
     aggregates,
     find_aggregate,
+    find_function,
 )
 from headrace.planner.functions.text import constant
 from headrace.planner.logical import Join, JoinKind, LogicalNode
@@ -39,9 +41,10 @@ from headrace.types import (
     MultisetType,
     NullType,
     RowType,
+    VariantType,
 )
 
-__all__ = ["ExpressionBinder", "OverCalls", "ScalarQueries", "cast_to"]
+__all__ = ["ExpressionBinder", "OverCalls", "ScalarQueries", "cast_to", "sort_key"]
 
 #: Properties of group windows, which only mean something beside one.
 _WINDOW_PROPERTIES = tuple(
@@ -101,6 +104,18 @@ class ScalarQueries:
         for plan in self.plans:
             node = Join(node, plan, JoinKind.LEFT, e.TRUE)
         return node
+
+
+def sort_key(context: Context, expression: e.Expression, item: syntax.OrderItem) -> e.SortKey:
+    """What is sorted by; NULL is the smallest value where nothing is said."""
+    if isinstance(expression.type, MapType | MultisetType | VariantType):
+        raise context.error(
+            f"{expression.type.summary_without_null()} has no order",
+            item.expression.span,
+            hint="order by a part of it, or by CAST(... AS STRING)",
+        )
+    nulls_first = item.ascending if item.nulls_first is None else item.nulls_first
+    return e.SortKey(expression, item.ascending, nulls_first)
 
 
 class ExpressionBinder:
@@ -223,7 +238,11 @@ class ExpressionBinder:
         operand = self.bind(node.operand)
         if isinstance(operand.type, NullType):
             return e.Literal(None, node.type.nullable())
-        if not can_cast(operand.type, node.type) or is_interval(operand.type) or is_interval(node.type):
+        of_intervals = is_interval(operand.type) or is_interval(node.type)
+        found = cast_interval(operand, node.type, is_try=node.is_try) if of_intervals else None
+        if found is not None:
+            return found
+        if of_intervals or not can_cast(operand.type, node.type):
             self.fail(
                 f"there is no CAST from {operand.type.summary_without_null()} to "
                 f"{node.type.summary_without_null()}",
@@ -268,13 +287,16 @@ class ExpressionBinder:
             return self._user_call(node, user)
         if name.upper() == "CURRENT_DATABASE" and not node.arguments:
             return e.Literal(self.context.manager.current_database, DataTypes.STRING(False))
-        function = FUNCTIONS.find(name) if len(node.name.path) == 1 else None
+        modules = self.context.manager.modules.used()
+        function = find_function(name, modules) if len(node.name.path) == 1 else None
         if function is None or (function.is_form and not node.is_form):
             self._unknown(node.name)
         self._plain(node)
         operands = [
             self._symbol(one) if isinstance(one, syntax.Symbol) else self.bind(one) for one in node.arguments
         ]
+        if function.name == "CURRENT_WATERMARK" and operands:
+            check_rowtime(self.context, self.scope, operands[0], node.span)
         return self._call(function.name, operands, node.span)
 
     def _unknown(self, name: syntax.Name) -> NoReturn:
@@ -298,7 +320,8 @@ class ExpressionBinder:
         ):
             if given:
                 self.fail(
-                    f"{what} goes with aggregate functions, and {node.name.dotted()} is none", node.span
+                    f"{what} is only valid for aggregate functions; {node.name.dotted()} is not one",
+                    node.span,
                 )
         if node.argument_names:
             self.fail(f"{node.name.dotted()} takes its arguments by place, not by name", node.span)
@@ -459,11 +482,7 @@ class ExpressionBinder:
 
     def sort_key(self, item: syntax.OrderItem) -> e.SortKey:
         """A sort key; NULL is the smallest value where nothing is said."""
-        expression = self.typed(item.expression)
-        if isinstance(expression.type, MapType | MultisetType):
-            self.fail(f"{expression.type.summary_without_null()} has no order", item.expression.span)
-        nulls_first = item.ascending if item.nulls_first is None else item.nulls_first
-        return e.SortKey(expression, item.ascending, nulls_first)
+        return sort_key(self.context, self.typed(item.expression), item)
 
     def _frame(self, window: syntax.WindowSyntax, span: Span) -> e.Frame:
         frame = window.frame

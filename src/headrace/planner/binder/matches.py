@@ -177,7 +177,7 @@ def _order(
     is_timestamp = isinstance(first.type, TimestampType | LocalZonedTimestampType)
     if not is_column or (time is None and not (context.batch and is_timestamp)):
         raise context.error(
-            "MATCH_RECOGNIZE goes by a time attribute, and this is none", item.span, hint=_TIME_HINT
+            "ORDER BY of MATCH_RECOGNIZE must begin with a time attribute", item.span, hint=_TIME_HINT
         )
     if not order[0].ascending:
         raise context.error(

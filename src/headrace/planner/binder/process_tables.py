@@ -221,7 +221,8 @@ def _order(
     assert isinstance(first, e.InputRef)
     if plan.schema[first.index].time is not TimeKind.ROWTIME:
         raise context.error(
-            f"ORDER BY of a table argument begins with a time attribute, and {plan.schema[first.index].name!r} is none",
+            f"ORDER BY of a table argument must begin with a time attribute; "
+            f"{plan.schema[first.index].name!r} is not one",
             node.order_by[0].span,
             hint="ORDER BY a column with WATERMARK FOR ... AS ...",
         )
@@ -358,7 +359,7 @@ def _time_column(
         )
     if field.time is not TimeKind.ROWTIME:
         raise context.error(
-            f"on_time takes a time attribute, and {field.name!r} is none",
+            f"on_time takes a time attribute; {field.name!r} is not one",
             column.span,
             hint="declare WATERMARK FOR on the column, and hand it on as it is",
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from headrace.planner import expressions as e
 from headrace.planner.binder.context import BoundTable, Context
-from headrace.planner.binder.expressions import ExpressionBinder, OverCalls, ScalarQueries, cast_to
+from headrace.planner.binder.expressions import ExpressionBinder, OverCalls, ScalarQueries, cast_to, sort_key
 from headrace.planner.binder.grouping import GroupedBinder, Grouping, bind_grouping, settle
 from headrace.planner.binder.lookup import LookupHints
 from headrace.planner.binder.scope import Relation, Scope
@@ -368,8 +368,7 @@ class QueryBinder:
                 block.expressions.append(bound)
                 block.names.append(f"$sort{len(block.names)}")
             expression = e.InputRef(block.expressions.index(bound), bound.type)
-        nulls_first = item.ascending if item.nulls_first is None else item.nulls_first
-        return e.SortKey(expression, item.ascending, nulls_first)
+        return sort_key(self.context, expression, item)
 
     def _ordinal(
         self, item: OrderItem, names: list[str], expressions: Sequence[e.Expression], width: int
@@ -394,8 +393,7 @@ class QueryBinder:
         if expression is None:
             scope = Scope(self.context, (Relation((), 0, node.schema),))
             expression = ExpressionBinder(self.context, scope, None, "ORDER BY").typed(item.expression)
-        nulls_first = item.ascending if item.nulls_first is None else item.nulls_first
-        return e.SortKey(expression, item.ascending, nulls_first)
+        return sort_key(self.context, expression, item)
 
     # --- VALUES and set operations ----------------------------------------------------------------
 

@@ -11,10 +11,10 @@ from headrace.planner.binder.context import Context
 from headrace.planner.dialect.syntax import Identifier, Name
 from headrace.planner.dialect.tokens import Span
 from headrace.planner.expressions import Call, Expression, InputRef, Literal
-from headrace.planner.logical import Schema
+from headrace.planner.logical import Schema, TimeKind
 from headrace.types import CharType, DataType, RowType
 
-__all__ = ["Relation", "Scope", "field_at", "field_of"]
+__all__ = ["Relation", "Scope", "check_rowtime", "field_at", "field_of"]
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,14 @@ class Scope:
         return tuple(Relation(one.path, one.start + by, one.fields) for one in self.relations)
 
     # --- columns ----------------------------------------------------------------------------------
+
+    def time_of(self, expression: Expression) -> TimeKind | None:
+        """What makes a column a time attribute; None: it is none."""
+        if not isinstance(expression, InputRef):
+            return None
+        fields = {one.start + at: each for one in self.relations for at, each in enumerate(one.fields)}
+        found = fields.get(expression.index)
+        return None if found is None else found.time
 
     def resolve(self, name: Name) -> Expression:
         """The column, or field of a column, that a name means.
@@ -164,6 +172,16 @@ def _near_table(name: str, tables: list[str], columns: list[str]) -> str | None:
     """Which table was meant, or which column: a field of one is written alike."""
     near = nearest(name, [*tables, *columns])
     return near if near is not None and near.startswith("did you mean") else nearest(name, tables)
+
+
+def check_rowtime(context: Context, scope: Scope, argument: Expression, span: Span) -> None:
+    """Refuse CURRENT_WATERMARK of what is no rowtime attribute, as Flink does."""
+    if scope.time_of(argument) is not TimeKind.ROWTIME or context.batch:
+        raise context.error(
+            f"the argument of CURRENT_WATERMARK must be a rowtime attribute, but is {argument.type.summary()}",
+            span,
+            hint="name a column with WATERMARK FOR ... AS ..., in streaming mode",
+        )
 
 
 def field_at(context: Context, row: Expression, place: object, span: Span) -> Expression:

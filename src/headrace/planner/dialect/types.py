@@ -25,6 +25,7 @@ _PLAIN: Final[dict[str, Callable[[], t.DataType]]] = {
     "DATE": t.DateType,
     "STRING": t.DataTypes.STRING,
     "BYTES": t.DataTypes.BYTES,
+    "VARIANT": t.VariantType,
 }
 _LENGTHS: Final[dict[str, Callable[[int], t.DataType]]] = {
     "CHAR": t.CharType,
@@ -51,7 +52,7 @@ _FOREIGN: Final = {
     "REAL": "FLOAT",
     "TIMESTAMP_NTZ": "TIMESTAMP",
 }
-_UNSUPPORTED: Final = frozenset({"RAW", "VARIANT", "BITMAP", "STRUCTURED", "DESCRIPTOR"})
+_UNSUPPORTED: Final = frozenset({"RAW", "BITMAP", "STRUCTURED", "DESCRIPTOR"})
 
 
 def parse_type(cursor: Cursor) -> t.DataType:

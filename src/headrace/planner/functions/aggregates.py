@@ -78,7 +78,7 @@ def _of_a_sample(name: str, description: str, alias: str) -> BuiltInAggregate:
 
 def _ordered(name: str) -> Callable[[Sequence[t.DataType]], t.DataType]:
     def result(types: Sequence[t.DataType]) -> t.DataType:
-        if isinstance(types[0], t.ArrayType | t.MapType | t.MultisetType | t.RowType):
+        if isinstance(types[0], t.ArrayType | t.MapType | t.MultisetType | t.RowType | t.VariantType):
             raise WrongArguments(
                 f"{name} takes values that can be ordered, not {types[0].summary_without_null()}"
             )

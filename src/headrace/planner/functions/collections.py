@@ -18,6 +18,7 @@ from headrace.planner.functions.signature import (
     signature,
 )
 from headrace.planner.functions.text import any_is_null, constant, quoted
+from headrace.planner.functions.variants import variant_item, variant_item_type
 
 __all__ = ["COLLECTIONS"]
 
@@ -85,11 +86,17 @@ def _item(types: Sequence[t.DataType]) -> Resolved:
             return (collection, collection.key_type.with_nullability(key.is_nullable)), (
                 collection.value_type.nullable()
             )
+        case t.VariantType():
+            return variant_item_type(types)
         case _:
-            raise WrongArguments(f"[ ] needs an array or a map, not {collection.summary_without_null()}")
+            raise WrongArguments(
+                f"[ ] needs an array, a map or a VARIANT, not {collection.summary_without_null()}"
+            )
 
 
 def _emit_item(call: Call, operands: list[str]) -> str:
+    if isinstance(call.operands[0].type, t.VariantType):
+        return variant_item(call, operands)
     if isinstance(call.operands[0].type, t.MapType):
         return f"element_at({operands[0]}, {operands[1]})"
     place = constant(call.operands[1])

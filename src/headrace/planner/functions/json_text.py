@@ -53,6 +53,8 @@ def json_text(text: str, data_type: t.DataType, depth: int = 0) -> str:
             return _map(text, data_type, depth)
         case t.RowType():
             return _row(text, data_type, depth)
+        case t.VariantType():
+            return text
         case _ if is_string(data_type):
             return _quoted(text)
         case _ if is_binary(data_type):
@@ -198,7 +200,7 @@ def _json(types: Sequence[t.DataType]) -> Resolved:
 JSON_TEXT.add_shape(
     "JSON",
     "JSON(text)",
-    "Says that a string is JSON, as a value of JSON_OBJECT or JSON_ARRAY. It fails if it is none.",
+    "Says that a string is JSON, as a value of JSON_OBJECT or JSON_ARRAY. It fails if the string is not valid JSON.",
     _json,
     lambda _, each: let("__text", each[0], _READ_JSON),
     is_form=True,

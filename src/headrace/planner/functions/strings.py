@@ -473,7 +473,7 @@ STRINGS.add(
     "INET_ATON(address STRING)",
     DataTypes.BIGINT(),
     _emit_address,
-    "The number of an IPv4 address, also of a short one such as 127.1; NULL if it is none.",
+    "The number of an IPv4 address, also of a short one such as 127.1; NULL if it is not an address.",
     nulls=_ALWAYS,
 )
 STRINGS.add(
@@ -481,7 +481,7 @@ STRINGS.add(
     _STRING,
     "CASE WHEN {0} BETWEEN 0 AND 4294967295 THEN concat_ws('.', shiftright({0}, 24), shiftright({0}, 16) & 255, "
     "shiftright({0}, 8) & 255, {0} & 255) END",
-    "The IPv4 address of a number; NULL if it is none.",
+    "The IPv4 address of a number; NULL if the number is out of range.",
     nulls=_ALWAYS,
 )
 STRINGS.add(
@@ -494,7 +494,7 @@ STRINGS.add(
     "MAKE_VALID_UTF8(bytes BYTES)",
     _STRING,
     "make_valid_utf8(CAST({0} AS string))",
-    "Bytes as a string in UTF-8, with U+FFFD in place of those that are none.",
+    "Bytes as a string in UTF-8, with U+FFFD in place of invalid bytes.",
 )
 
 # --- hashes ---------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from headrace import types as t
+from headrace.operators.table.steps import CURRENT_WATERMARK
 from headrace.planner.coercion import is_string
 from headrace.planner.expressions import Call, Literal
 from headrace.planner.functions.registry import FunctionRegistry, same_as
@@ -62,6 +63,23 @@ for _name, _type, _text, _what in (
     ),
 ):
     TEMPORAL.add(f"{_name}()", _type, _text, _what, nulls=_NEVER)
+
+
+def _emit_watermark(call: Call, operands: list[str]) -> str:
+    # Event time is on the clock on the wall; where it has a zone, the session's gives the moment back.
+    time = f"timestampadd(MILLISECOND, {CURRENT_WATERMARK}, TIMESTAMP_NTZ'1970-01-01 00:00:00')"
+    return f"CAST({time} AS TIMESTAMP)" if isinstance(call.type, t.LocalZonedTimestampType) else time
+
+
+TEMPORAL.add(
+    "CURRENT_WATERMARK(rowtime TIME POINT)",
+    same_as(),
+    _emit_watermark,
+    "How far event time has come where the row is, of the type of a rowtime attribute; NULL if there is no watermark "
+    "yet. An epoch has one watermark: that of the rows before it. In streaming mode.",
+    nulls=_ALWAYS,
+    exact=True,
+)
 
 # --- parts ----------------------------------------------------------------------------------------
 

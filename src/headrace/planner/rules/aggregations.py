@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from headrace.errors import UnsupportedFeatureError
 from headrace.planner import expressions as e
 from headrace.planner.logical import (
     Aggregate,
@@ -155,8 +154,10 @@ def _without_window_table(
     width = len(table.input.schema)
     if expressions is None:
         expressions = columns_as_expressions(table)
-    if table.window.kind is WindowKind.SESSION:
-        _check_sessions(table, [expressions[key] for key in keys], conditions)
+    if table.window.kind is WindowKind.SESSION and not _are_whole(
+        table, [expressions[key] for key in keys], conditions
+    ):
+        return None
     kept = sorted(used)
     computed = [expressions[index] for index in kept]
     if any(index >= width for each in [*computed, *conditions] for index in e.references(each)):
@@ -173,23 +174,10 @@ def _without_window_table(
     return _Windowed(rows, {old: new for new, old in enumerate(kept)}, len(kept))
 
 
-def _check_sessions(
-    table: WindowTable, keys: Sequence[e.Expression], conditions: Sequence[e.Expression]
-) -> None:
-    """Sessions grow with the rows of a group: so groups must be what sessions are kept apart by.
-
-    Raises:
-        UnsupportedFeatureError: If rows of one session end up in several groups, or are left out after it was found.
-    """
+def _are_whole(table: WindowTable, keys: Sequence[e.Expression], conditions: Sequence[e.Expression]) -> bool:
+    """Whether groups are what sessions are kept apart by, and have all rows: then they find sessions themselves."""
     grouped = {key.index if isinstance(key, e.InputRef) else None for key in keys}
-    if grouped != set(table.partition_by):
-        raise UnsupportedFeatureError.not_yet(
-            "a SESSION whose PARTITION BY has other columns than GROUP BY", "name the same columns in both"
-        )
-    if conditions:
-        raise UnsupportedFeatureError.not_yet(
-            "a condition on the rows of SESSION windows", "filter the rows before they are put into windows"
-        )
+    return grouped == set(table.partition_by) and not conditions
 
 
 def columns_as_expressions(node: LogicalNode) -> list[e.Expression]:

@@ -17,7 +17,6 @@ from headrace.planner.physical import IntervalJoin, PhysicalNode, TemporalJoin, 
 from headrace.planner.physical import Join as PhysicalJoin
 from headrace.planner.rules.intervals import TimeBounds, interval_of
 from headrace.planner.rules.nodes import Convert, calc, columns_of, exchanged, with_columns
-from headrace.planner.windows import WindowKind
 
 __all__ = ["convert_join", "is_window_join"]
 
@@ -265,10 +264,6 @@ def _same_window(node: Join, pairs: list[_Pair]) -> tuple[WindowColumns, WindowC
             f"a window join of {left.window} and {right.window}: both sides need the same windows",
             feature="a window join of different windows",
             hint="use the same window function with the same sizes on both sides",
-        )
-    if left.window.kind is WindowKind.SESSION:
-        raise UnsupportedFeatureError.not_yet(
-            "a window join of SESSION windows", "use TUMBLE, HOP or CUMULATE"
         )
     return left, right
 

@@ -24,7 +24,7 @@ def convert_match(node: LogicalNode, convert: Convert) -> PhysicalNode | None:
     if time.time is None:
         raise placed_error(
             node.place,
-            f"MATCH_RECOGNIZE goes by a time attribute, and {time.name!r} is a plain timestamp here",
+            f"ORDER BY of MATCH_RECOGNIZE must begin with a time attribute; {time.name!r} is a plain timestamp here",
             "look for the pattern before the rows are joined or aggregated; or run the query in BATCH mode",
         )
     plan = plan_match(node)

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from headrace.errors import UnsupportedFeatureError
 from headrace.planner import expressions as e
 from headrace.planner.logical import Field, LogicalNode, Over, TimeKind
 from headrace.planner.physical import OverAggregate, PhysicalNode
@@ -97,10 +96,6 @@ def _time(call: e.WindowCall, node: Over) -> TimeKind | None:
 
 def _check(call: e.WindowCall, node: Over) -> None:
     name = call.function
-    if call.user_function is not None:
-        raise UnsupportedFeatureError.not_yet(
-            f"{name} with OVER, a function of yours", "group the rows by window, or use a built-in function"
-        )
     if name in _LATER_ROWS:
         raise placed_error(
             call.place,
@@ -130,7 +125,7 @@ def _check(call: e.WindowCall, node: Over) -> None:
         raise placed_error(
             call.place,
             f"{name}() OVER with a bounded frame needs a time attribute to be ordered by, and "
-            f"{_shown(order.expression, node)} is none",
+            f"{_shown(order.expression, node)} is not one",
             "ORDER BY a column with WATERMARK FOR ... AS ..., or PROCTIME(); or look at all rows before: "
             "RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
         )

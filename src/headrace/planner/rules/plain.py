@@ -16,12 +16,19 @@ from headrace.planner.logical import (
     Watermark,
     WindowTable,
 )
-from headrace.planner.physical import PhysicalNode, TableScan, WatermarkAssigner, WindowTableFunction
+from headrace.planner.physical import (
+    PhysicalNode,
+    SessionRows,
+    TableScan,
+    WatermarkAssigner,
+    WindowTableFunction,
+)
 from headrace.planner.physical import Union as PhysicalUnion
 from headrace.planner.physical import Unnest as PhysicalUnnest
 from headrace.planner.physical import Values as PhysicalValues
-from headrace.planner.rules.nodes import Convert, calc
+from headrace.planner.rules.nodes import Convert, calc, exchanged
 from headrace.planner.rules.tree import identity
+from headrace.planner.windows import WindowKind
 from headrace.types.logical import IntType
 
 __all__ = ["convert_plain", "with_a_column"]
@@ -59,9 +66,11 @@ def convert_plain(node: LogicalNode, convert: Convert) -> PhysicalNode | None:
                 expression=node.expression,
             )
         case WindowTable():
-            return WindowTableFunction(
+            rows = convert(node.input)
+            is_session = node.window.kind is WindowKind.SESSION
+            return (SessionRows if is_session else WindowTableFunction)(
                 schema=node.schema,
-                input=convert(node.input),
+                input=exchanged(rows, node.partition_by) if is_session else rows,
                 window=node.window,
                 time_index=node.time_index,
                 partition_by=node.partition_by,

@@ -27,7 +27,6 @@ from headrace.planner.logical import (
 from headrace.planner.physical import Deduplicate, PhysicalNode, Rank, WindowRank
 from headrace.planner.rules.nodes import Convert, calc, check_order, columns_of, exchanged, with_columns
 from headrace.planner.rules.tree import identity
-from headrace.planner.windows import WindowKind
 from headrace.types.logical import BigIntType
 
 __all__ = ["convert_top_n"]
@@ -100,10 +99,6 @@ def _ranked(
     assert rows.last is not None
     made: PhysicalNode
     if windows is not None and windows.holds(tuple(partition)):
-        if windows.window.kind is WindowKind.SESSION:
-            raise UnsupportedFeatureError.not_yet(
-                "a top-N over SESSION windows", "use TUMBLE, HOP or CUMULATE"
-            )
         bounds = (min(windows.start & set(partition)), min(windows.end & set(partition)))
         made = WindowRank(
             schema=_numbered(below.schema, number, has_number),

@@ -26,6 +26,7 @@ from headrace.planner.translate import (
     over,
     process_tables,
     ranks,
+    sessions,
     temporal_joins,
 )
 from headrace.planner.translate.context import (
@@ -81,8 +82,8 @@ def _translated(to: Translation, node: p.PhysicalNode) -> Iterable[Stream]:
             return [aggregates.window_aggregate(to, node)]
         case p.Join() | p.WindowJoin() | p.IntervalJoin() | p.TemporalJoin():
             return [_joined(to, node)]
-        case p.Rank():
-            return [ranks.rank(to, node)]
+        case p.SessionRows():
+            return [sessions.session_rows(to, node)]
         case p.TemporalSort() if node.is_proctime:
             # All rows of an epoch have one time, and come in its order.
             return [ranks.epoch_sort(to, node)] if len(node.order) > 1 else to.streams[node.input]
@@ -92,12 +93,8 @@ def _translated(to: Translation, node: p.PhysicalNode) -> Iterable[Stream]:
             return [over.over_aggregate(to, node)]
         case p.Match():
             return [matches.match_recognize(to, node)]
-        case p.WindowRank():
-            return [ranks.window_rank(to, node)]
-        case p.Deduplicate():
-            return [ranks.deduplicate(to, node)]
-        case p.ChangelogNormalize():
-            return [ranks.normalize(to, node)]
+        case p.Rank() | p.WindowRank() | p.Deduplicate() | p.ChangelogNormalize():
+            return [_chosen(to, node)]
         case p.ProcessTable():
             return [process_tables.process_table(to, node)]
         case p.Sink():
@@ -105,6 +102,18 @@ def _translated(to: Translation, node: p.PhysicalNode) -> Iterable[Stream]:
             return []
         case _:
             raise InvariantViolation(f"no translation is known for {node.label}")
+
+
+def _chosen(to: Translation, node: p.Rank | p.WindowRank | p.Deduplicate | p.ChangelogNormalize) -> Stream:
+    match node:
+        case p.Rank():
+            return ranks.rank(to, node)
+        case p.WindowRank():
+            return ranks.window_rank(to, node)
+        case p.Deduplicate():
+            return ranks.deduplicate(to, node)
+        case p.ChangelogNormalize():
+            return ranks.normalize(to, node)
 
 
 def _joined(to: Translation, node: p.Join | p.WindowJoin | p.IntervalJoin | p.TemporalJoin) -> Stream:

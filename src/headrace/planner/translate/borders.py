@@ -22,7 +22,7 @@ from headrace.planner.expressions import SOURCE_WATERMARK, Call, InputRef
 from headrace.planner.fragments import Stream
 from headrace.planner.logical import OnConflict
 from headrace.planner.stream_borders import RECORD_TIME, StreamInput, time_of_records
-from headrace.planner.translate.context import Translation, inputs_of, renamed
+from headrace.planner.translate.context import Translation, columns_by_name, inputs_of, renamed
 
 __all__ = ["scan", "sink", "values", "watermark"]
 
@@ -161,6 +161,7 @@ def sink(to: Translation, node: p.Sink) -> None:
                 keys=keys,
                 not_null=tuple(name for name in not_null if name in nullable),
                 drops_null=to.settings.drops_null,
+                shuffle_by=columns_by_name(node.schema, columns, choice.shuffle_by),
             ),
             f"Sink: {node.name}",
             inputs_of([(0, stream) for stream in streams]),

@@ -48,6 +48,8 @@ class SinkChoice:
 
     sink: ConnectorSink
     mode: d.SinkMode
+    #: Columns whose equal rows come to one writer.
+    shuffle_by: tuple[str, ...] = ()
 
 
 class Connectors(Protocol):
@@ -229,3 +231,9 @@ def _short_name(node: p.PhysicalNode, declaration: Any) -> str:
         return node.scan.identifier.name
     has_own_name = isinstance(node, p.Sink) or isinstance(declaration, d.JoinAssociationsDeclaration)
     return declaration.node_kind if has_own_name else node.label
+
+
+def columns_by_name(schema: Schema, columns: steps.Schema, names: Sequence[str]) -> tuple[str, ...]:
+    """Return what columns of a table are called where its rows are written."""
+    places = {field.name: at for at, field in enumerate(schema)}
+    return tuple(columns[places[name]].name for name in names)

@@ -12,6 +12,7 @@ from headrace.planner.fragments import BIGINT, Stream
 from headrace.planner.logical import TimeKind
 from headrace.planner.translate.aggregates import separator_of
 from headrace.planner.translate.context import Translation, names_of, order_of
+from headrace.planner.user_functions import aggregate_of
 from headrace.types.logical import quote_name
 
 __all__ = ["over_aggregate"]
@@ -41,7 +42,9 @@ def over_aggregate(to: Translation, node: p.OverAggregate) -> Stream:
 
 def _call(call: WindowCall, columns: steps.Schema, result: steps.StepColumn) -> timed.OverCall:
     assert call.frame is not None
-    values = call.arguments[:1] if call.function == "LISTAGG" else call.arguments
+    values = (
+        call.arguments[:1] if call.function == "LISTAGG" and call.user_function is None else call.arguments
+    )
     offset = 1
     if call.function == "LAG":
         if len(call.arguments) > 1:
@@ -50,7 +53,8 @@ def _call(call: WindowCall, columns: steps.Schema, result: steps.StepColumn) -> 
         values = (*call.arguments[:1], *call.arguments[2:])
     arguments = tuple(_column(each, columns) for each in values)
     separator = separator_of(call.function, call.arguments)
-    spec = d.AggSpec(call.function, arguments, result, call.distinct, separator=separator)
+    user = None if call.user_function is None else aggregate_of(call.user_function)
+    spec = d.AggSpec(call.function, arguments, result, call.distinct, separator=separator, user=user)
     return timed.OverCall(spec, call.frame.preceding, call.frame.unit is FrameUnit.RANGE, offset)
 
 

@@ -23,10 +23,8 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.metrics.export import Metric
     from opentelemetry.sdk.resources import Resource
 
-__all__ = ["OPTIONS", "OpenTelemetryMetrics", "OpenTelemetrySpans"]
+__all__ = ["OpenTelemetryMetrics", "OpenTelemetrySpans"]
 
-#: Options of both.
-OPTIONS = ("exporter.endpoint", "exporter.protocol", "exporter.timeout", "service.name", "service.version")
 _SCOPE = "headrace"
 
 

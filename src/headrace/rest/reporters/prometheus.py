@@ -22,20 +22,8 @@ from headrace.rest.reporters.settings import ReporterSettings
 from headrace.rest.resources.metric_sets import MetricSet
 from headrace.rest.resources.prometheus import expose
 
-__all__ = ["PAGE_OPTIONS", "PUSH_OPTIONS", "PrometheusPage", "PushGatewayReporter"]
+__all__ = ["PrometheusPage", "PushGatewayReporter"]
 
-#: Options of the page, and of pushes.
-PAGE_OPTIONS = ("port", "filterLabelValueCharacters")
-PUSH_OPTIONS = (
-    "hostUrl",
-    "jobName",
-    "randomJobNameSuffix",
-    "deleteOnShutdown",
-    "groupingKey",
-    "filterLabelValueCharacters",
-    "username",
-    "password",
-)
 _TIMEOUT_S = 10
 #: What Flink replaces in values of labels.
 _UNUSUAL = re.compile(r"[^a-zA-Z0-9:_]")
@@ -46,7 +34,7 @@ class PushGatewayReporter:
     """Pushes metrics to a PushGateway.
 
     Args:
-        settings: `PUSH_OPTIONS`.
+        settings: The options `PUSH_OPTIONS`.
         configuration: Of the process.
     """
 

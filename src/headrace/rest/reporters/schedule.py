@@ -7,14 +7,13 @@ from collections.abc import Callable, Mapping
 from threading import Event, Thread
 from typing import Final, Protocol
 
+from headrace.config.flink.reporters import OPEN_TELEMETRY_OPTIONS, PAGE_OPTIONS, PUSH_OPTIONS
 from headrace.config.options import metrics as options
 from headrace.errors import ConfigurationError, HeadraceError
 from headrace.rest.context import RestContext
 from headrace.rest.reporters import opentelemetry
 from headrace.rest.reporters.lines import JsonLinesReporter, LogReporter, StatsDReporter
 from headrace.rest.reporters.prometheus import (
-    PAGE_OPTIONS,
-    PUSH_OPTIONS,
     PrometheusPage,
     PushGatewayReporter,
 )
@@ -34,7 +33,7 @@ _KINDS: Final[Mapping[str, ReporterKind]] = {
     ),
     f"{_FLINK}statsd.StatsDReporterFactory": ReporterKind(StatsDReporter, ("host", "port")),
     f"{_FLINK}otel.OpenTelemetryMetricReporterFactory": ReporterKind(
-        opentelemetry.OpenTelemetryMetrics, opentelemetry.OPTIONS
+        opentelemetry.OpenTelemetryMetrics, OPEN_TELEMETRY_OPTIONS
     ),
     f"{_FLINK}slf4j.Slf4jReporterFactory": ReporterKind(LogReporter),
     "headrace.JsonLinesReporter": ReporterKind(JsonLinesReporter, ("file",)),
@@ -103,7 +102,7 @@ class Reporters:
     def _add_spans(self, settings: ReporterSettings) -> None:
         if settings.factory != _SPANS:
             raise _unknown(settings, [_SPANS])
-        settings.check(opentelemetry.OPTIONS)
+        settings.check(OPEN_TELEMETRY_OPTIONS)
         interval_s = settings.interval_s
         sender, new = opentelemetry.OpenTelemetrySpans(settings), NewSpans()
         self._opened.append(sender)

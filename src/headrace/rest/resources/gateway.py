@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 
 from headrace import __version__
-from headrace.errors import GatewayError, HeadraceError, JobExecutionError
+from headrace.errors import GatewayError, HeadraceError, JobExecutionError, SqlParseError
 from headrace.rest.context import RestContext
 from headrace.rest.errors import RestError
 from headrace.rest.http import CamelBody, Empty, Request, Response, json_response
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from headrace.gateway.values import ResultRowFormat
 
 _Text = Annotated[str, msgspec.Meta(min_length=1)]
-_Timeout = Annotated[int, msgspec.Meta(ge=0)]
+#: 0: no limit; nothing else is accepted, as in Flink. `_refuse_timeout` says so in words.
+_Timeout = Annotated[int, msgspec.Meta(ge=0, extra_json_schema={"maximum": 0})]
 
 
 class ApiVersions(CamelBody):
@@ -58,7 +59,6 @@ class GatewayStatus(CamelBody):
 
 class StatementRequest(CamelBody, omit_defaults=True):
     statement: _Text
-    #: 0: no limit; nothing else is accepted, as in Flink.
     execution_timeout: _Timeout | None = None
     execution_config: dict[str, str] | None = None
 
@@ -216,9 +216,9 @@ def fetch(context: RestContext, request: Request) -> Response:
     row_format = ResultRowFormat(request.query.get("rowFormat", "JSON"))
     try:
         portion = operation.fetch(int(request.params["token"]))
-    except GatewayError:
-        raise
     except Exception as error:
+        if isinstance(error, GatewayError) and error is not operation.error:
+            raise
         raise _failed(error) from error
     version = request.version
     uri = None
@@ -284,10 +284,16 @@ def _failed(error: Exception) -> RestError:
     """Answer with the failure of a statement. Flink's clients show what is between the last cause and its stack."""
     text = str(error) if isinstance(error, HeadraceError) else "".join(traceback.format_exception(error))
     name = f"org.apache.flink.table.api.{_FLINK_NAMES.get(type(error).__name__, 'TableException')}"
-    message = f"<Exception on server side:\nCaused by: {name}: {text}\n\tat headrace\nEnd of exception on server side>"
+    # Flink's SQL client then reads on, up to the next semicolon: statement sets have several.
+    place = 'Encountered "<EOF>"' if _is_incomplete(error) else "headrace"
+    message = f"<Exception on server side:\nCaused by: {name}: {text}\n\tat {place}\nEnd of exception on server side>"
     # What is none of our errors is a bug of ours, whatever the statement was.
     is_ours = isinstance(error, HeadraceError) and not isinstance(error, JobExecutionError)
     return RestError(400 if is_ours else 500, message)
+
+
+def _is_incomplete(error: Exception) -> bool:
+    return isinstance(error, SqlParseError) and error.message.endswith("found the end of the statement")
 
 
 #: What Flink's clients show as the kind of an error, by ours.

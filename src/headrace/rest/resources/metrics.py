@@ -106,9 +106,12 @@ def task_values(view: SubtaskView, rates: Rates) -> dict[str, Any]:
 
 
 def _queue_values(rates: Rates) -> dict[str, Any]:
-    """Return what waits in front of a live subtask."""
-    prefix = "Shuffle.Netty.Input.Buffers"
+    """Return what waits in front of a live subtask, and behind it."""
+    prefix, behind = "Shuffle.Netty.Input.Buffers", "Shuffle.Netty.Output.Buffers"
     return {
+        f"{behind}.outPoolUsage": round(rates.output_usage, 4),
+        f"{behind}.outputQueueLength": rates.leaving_buffers,
+        f"{behind}.outputQueueSize": rates.leaving_bytes,
         f"{prefix}.inPoolUsage": None if rates.pool_usage is None else round(rates.pool_usage, 4),
         f"{prefix}.inputQueueLength": rates.queued_buffers,
         f"{prefix}.inputQueueSize": rates.queued_bytes,

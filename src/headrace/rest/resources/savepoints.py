@@ -13,7 +13,7 @@ from headrace.rest.errors import RestError
 from headrace.rest.http import Body, Request
 from headrace.rest.resources.outcomes import FailureCause, QueueStatus, failure_cause
 from headrace.rest.routing import Endpoint
-from headrace.runtime.checkpoint.storage import delete_savepoint
+from headrace.runtime.checkpoint.savepoints import delete_savepoint
 
 TriggerId = Annotated[str, msgspec.Meta(pattern="^[0-9a-fA-F]{32}$")]
 Path = Annotated[str, msgspec.Meta(min_length=1, max_length=4096, pattern="^[^\\x00]+$")]

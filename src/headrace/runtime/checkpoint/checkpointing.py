@@ -11,7 +11,7 @@ What is decided is decided in `CheckpointCoordinator`; where things are kept is 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -40,6 +40,7 @@ from headrace.runtime.checkpoint.foreign import ForeignFiles
 from headrace.runtime.checkpoint.metadata import CheckpointMetadata
 from headrace.runtime.checkpoint.next_start import JobEnding
 from headrace.runtime.checkpoint.parts import task_statistics
+from headrace.runtime.checkpoint.savepoints import write_savepoint
 from headrace.runtime.checkpoint.settings import CheckpointSettings
 from headrace.runtime.checkpoint.storage import (
     CheckpointDirectory,
@@ -50,7 +51,6 @@ from headrace.runtime.checkpoint.storage import (
     load_checkpoint,
     read_files,
     secure,
-    write_savepoint,
 )
 from headrace.runtime.checkpoint.subject import BarrierTimes, CheckpointedRun, StagedOutput
 from headrace.runtime.epoch.messages import SubtaskId
@@ -243,8 +243,9 @@ class Checkpointing:
 
     def delete_orphans(self, run: CheckpointedRun) -> None:
         """Delete the state files that neither the run nor a checkpoint names."""
-        named = self._store.named_files() | self._foreign.named() | run.live_files()
-        self._directory.discard((), self._directory.orphans(named))
+        copies = self._foreign.named()
+        named = self._store.named_files() | copies | run.live_files()
+        self._directory.discard((), self._directory.orphans(named, being_written=copies))
 
     # -- between epochs ----------------------------------------------------------------------------------------
 
@@ -261,7 +262,8 @@ class Checkpointing:
             self._wait_for_checkpoints()
             is_stopped = self._settle(run, sinks)
         for due in () if is_stopped else self._due(run, is_drained=is_drained):
-            started_ms = self._now_ms() if run.barrier_started_ms is None else run.barrier_started_ms
+            started_ms = self._now_ms() if self._is_late(run) else run.barrier_started_ms
+            assert started_ms is not None
             pending = self.coordinator.start(due, started_ms, epoch=run.epoch, num_subtasks=run.num_subtasks)
             if pending is not None:
                 self._begin(pending, run, sinks)
@@ -278,6 +280,29 @@ class Checkpointing:
         """
         self._check(self.coordinator.expire(self._now_ms()))
         self._settle(run, sinks)
+
+    def expire_barrier(self, due: Iterable[DueSnapshot], run: CheckpointedRun) -> bool:
+        """Give up the snapshots that the barrier of a live job is under way for, if it takes too long.
+
+        Returns:
+            Whether they were given up: the barrier goes on, and nothing is written behind it.
+
+        Raises:
+            CheckpointError: If too many failed in a row.
+        """
+        if run.barrier_started_ms is None or not self._is_late(run):
+            return False
+        for each in due:
+            self.coordinator.start(
+                each, run.barrier_started_ms, epoch=run.epoch, num_subtasks=run.num_subtasks
+            )
+        self._check(self.coordinator.expire(self._now_ms()))
+        return True
+
+    def _is_late(self, run: CheckpointedRun) -> bool:
+        """Whether the last barrier was triggered too long ago for a checkpoint, or there was none."""
+        started_ms = run.barrier_started_ms
+        return started_ms is None or self._now_ms() >= started_ms + self._settings.timeout_ms
 
     @property
     def is_periodic(self) -> bool:
@@ -320,6 +345,8 @@ class Checkpointing:
             timestamp_ms=pending.started_ms,
         )
         self._store.pin(checkpoint_id, (file.path for file in metadata.files()))
+        if not is_savepoint:
+            self._foreign.promise(metadata)
         future = self._writers.submit(self._write, metadata, pending.due.target)
         self._writing[checkpoint_id] = _Writing(pending, metadata, future, run.job, run.barrier_times)
 
@@ -417,6 +444,7 @@ class Checkpointing:
             raise verdict.fail_over
 
     def _free(self, checkpoint_id: int) -> None:
+        self._store.hold(self._directory.withdrawn)
         freed = self._store.unpin(checkpoint_id)
         self._directory.discard(freed.checkpoints, freed.files)
 
@@ -458,6 +486,7 @@ class Checkpointing:
         """The run is over; what was being written of it does not count."""
         given_up = self.coordinator.job_failed(self._now_ms(), error)
         self._directory.withdraw(self._abandon())
+        self._store.hold(self._directory.withdrawn)
         for checkpoint_id in given_up:
             self._free(checkpoint_id)
 

@@ -6,13 +6,15 @@ written down.
 
     live state     retire() --.
     being written  unpin() ----+--> held by nobody any more: free, unless it is another job's
-    retained       add() ------'
+    retained       add() ------+
+    withdrawn      add() ------'
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import inf
 from types import MappingProxyType
 
 from headrace.common.job_status import JobStatus
@@ -62,6 +64,8 @@ class CompletedCheckpointStore:
         self._retired: set[str] = set()
         #: Files of a checkpoint or savepoint that belongs to somebody else.
         self._foreign: frozenset[str] = frozenset()
+        #: Those that were withdrawn and could not be deleted, by checkpoint id: who comes next may find them.
+        self._withdrawn: dict[int, StoredCheckpoint] = {}
 
     @property
     def checkpoints(self) -> tuple[StoredCheckpoint, ...]:
@@ -74,8 +78,9 @@ class CompletedCheckpointStore:
         return self._checkpoints[-1] if self._checkpoints else None
 
     def named_files(self) -> frozenset[str]:
-        """What retained checkpoints name, and those being written: none of it may be deleted."""
-        return frozenset().union(*map(_files, self._checkpoints), *self._pinned.values())
+        """What retained checkpoints name, and those being written or withdrawn: none of it may be deleted."""
+        there = (*self._checkpoints, *self._withdrawn.values())
+        return frozenset().union(*map(_files, there), *self._pinned.values())
 
     # -- starting ----------------------------------------------------------------------------------------------
 
@@ -118,6 +123,12 @@ class CompletedCheckpointStore:
         self._pinned.pop(checkpoint_id, None)
         return self._free(())
 
+    def hold(self, withdrawn: Iterable[StoredCheckpoint]) -> None:
+        """Hold on to the files of checkpoints that were withdrawn and may be there, until a later one is complete."""
+        newest = max((each.metadata.checkpoint_id for each in self._checkpoints), default=0)
+        ids = {each.metadata.checkpoint_id: each for each in withdrawn}
+        self._withdrawn |= {number: each for number, each in ids.items() if number > newest}
+
     def add(self, stored: StoredCheckpoint) -> Freed:
         """Take a completed checkpoint; return the oldest ones, beyond as many as stay, and the files they held."""
         number = stored.metadata.checkpoint_id
@@ -130,7 +141,11 @@ class CompletedCheckpointStore:
         self._checkpoints.append(stored)
         dropped = self._checkpoints[: -self._retained]
         self._checkpoints = self._checkpoints[-self._retained :]
-        return self._free(dropped)
+        return self._free((*dropped, *self._let_go(before=number)))
+
+    def _let_go(self, before: float) -> list[StoredCheckpoint]:
+        """Release what was withdrawn before a checkpoint."""
+        return [self._withdrawn.pop(number) for number in sorted(self._withdrawn) if number < before]
 
     def retire(self, files: Iterable[str]) -> tuple[str, ...]:
         """Take files that the live state needs no more; return those to delete now.
@@ -155,7 +170,7 @@ class CompletedCheckpointStore:
         if stays or self._retention in KEPT_AFTER[status]:
             return self._free(())
         dropped, self._checkpoints = self._checkpoints, []
-        return self._free(dropped)
+        return self._free((*dropped, *self._let_go(before=inf)))
 
     def _free(self, dropped: Iterable[StoredCheckpoint]) -> Freed:
         dropped = tuple(dropped)

@@ -1,10 +1,13 @@
 """Files of a savepoint that a job started from and does not own: copied for the first checkpoint that needs them.
 
     NO_CLAIM   savepoint/a, b  --restore-->  live chains name savepoint/a, b
+                                             checkpoint 1 begins: copies get their names a', b'
                                              checkpoint 1: copies shared/a', b', names those   (writer thread)
                                              complete: live chains name a', b'; the savepoint may go
 
-State files never change, so a copy can take the place of the original at any time.
+State files never change, so a copy can take the place of the original at any time. A rescaling may tidy up `shared/`
+while the writer copies. So copies have their names before the writer begins: a copy that the tidying thread has not
+heard of would be deleted, and the checkpoint would be complete without it.
 """
 
 from __future__ import annotations
@@ -39,6 +42,12 @@ class ForeignFiles:
         """The job starts from something that stays somebody else's."""
         self._files |= {file.path for file in stored.metadata.files()}
 
+    def promise(self, metadata: CheckpointMetadata) -> None:
+        """A checkpoint is about to be written: name the copies that it needs, in the thread that also tidies up."""
+        for file in metadata.files():
+            if file.path in self._files and file.path not in self._names:
+                self._names[file.path] = join_path(self._directory, f"{uuid4().hex}.copy")
+
     def named(self) -> frozenset[str]:
         """Return the copies that there are, or will be."""
         return frozenset(self._names.values())
@@ -55,6 +64,9 @@ class ForeignFiles:
     def replaced_in(self, metadata: CheckpointMetadata) -> CheckpointMetadata:
         """Return a snapshot that names copies instead of what is not ours; they are made if need be.
 
+        Args:
+            metadata: The snapshot. Its copies were promised before.
+
         Raises:
             CheckpointError: If a file could not be copied.
         """
@@ -63,9 +75,6 @@ class ForeignFiles:
             return metadata
         with self._copying:
             missing = {path: size for path, size in needed.items() if path not in self._copied}
-            # Named before they are there: whoever tidies up must leave them alone.
-            for path in missing:
-                self._names.setdefault(path, join_path(self._directory, f"{uuid4().hex}.copy"))
             copies = {path: self._names[path] for path in missing}
             try:
                 copy_all(copies, missing)

@@ -4,9 +4,8 @@
     <dir>/<job id>/chk-<n>/_metadata     checkpoint n: complete as soon as this file is there
     <dir>/<job id>/chk-<n>-<token>/...   the same of a job with high availability: it carries its leader's token
     <dir>/<job id>/fence-<token>, dropped-...   which checkpoints of former leaders count: see `fence`
-    <target>/savepoint-<job id's first 6>-<random>/
-        _metadata                        a savepoint stands alone: the files it names are copies beside it
-        ...
+
+Savepoints stand alone, in directories of their own: see `savepoints`.
 
 Metadata is written last, whole, and never replaced. So a directory without it is a checkpoint that was not completed,
 and two masters that think they both lead a job cannot overwrite each other's: they write under different names.
@@ -18,7 +17,7 @@ import errno
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from uuid import uuid4
 
@@ -44,9 +43,9 @@ from headrace.storage.files import (
     delete_for_good,
     file_sizes,
     list_directory,
-    make_directory,
     publish_file,
     read_file,
+    read_if_there,
     secure_directory,
     sync_files,
     sync_names,
@@ -131,6 +130,8 @@ class CheckpointDirectory:
         self._synced: frozenset[str] = frozenset()
         #: Files that could not be synced. The kernel may have dropped what it could not write, and calls them clean.
         self._doubtful: frozenset[str] = frozenset()
+        #: Checkpoints that do not count but could not be deleted, by their paths. The next driver may find them.
+        self._withdrawn: dict[str, StoredCheckpoint] = {}
 
     @property
     def shared_directory(self) -> str:
@@ -232,7 +233,7 @@ class CheckpointDirectory:
             ) from error
         except (OSError, HeadraceError) as error:
             self._withdraw(StoredCheckpoint(path, metadata))
-            raise _not_written(f"checkpoint {metadata.checkpoint_id}", path, error) from error
+            raise not_written(f"checkpoint {metadata.checkpoint_id}", path, error) from error
         self._synced = files
         return StoredCheckpoint(path, metadata)
 
@@ -253,10 +254,13 @@ class CheckpointDirectory:
             raise
 
     def _withdraw(self, stored: StoredCheckpoint) -> None:
-        """Delete a checkpoint that was said to have failed and is there all the same: nobody holds on to its files."""
-        with suppress(OSError, HeadraceError):
-            if read_file(stored.metadata_path) == encode_metadata(stored.metadata, stored.path):
+        """Delete a checkpoint that was said to have failed and is there all the same."""
+        try:
+            found = read_if_there(stored.metadata_path)
+            if found == encode_metadata(stored.metadata, stored.path):
                 self.withdraw([stored])
+        except (OSError, HeadraceError):  # perhaps it is there
+            self._withdrawn[stored.path] = stored
 
     # -- deleting ----------------------------------------------------------------------------------------------
 
@@ -264,23 +268,35 @@ class CheckpointDirectory:
         """Delete checkpoints that were written and do not count.
 
         They are newer than what the job goes on from, so none of them may be found again after a power loss either.
+        One that cannot be deleted does not count for this process. The next one may start from it: nothing is published
+        behind it until a later checkpoint is complete. So its files must stay until then: see `withdrawn`.
 
         Raises:
             LeadershipError: If this process does not lead any more.
         """
-        self.discard(checkpoints, (), for_good=True)
+        checkpoints = tuple(checkpoints)
+        if not self.discard(checkpoints, (), for_good=True):
+            self._withdrawn |= {stored.path: stored for stored in checkpoints}
+
+    @property
+    def withdrawn(self) -> tuple[StoredCheckpoint, ...]:
+        """Checkpoints that were withdrawn, and may be there all the same."""
+        return tuple(self._withdrawn.values())
 
     def discard(
         self, checkpoints: Iterable[StoredCheckpoint], files: Iterable[str], *, for_good: bool = False
-    ) -> None:
+    ) -> bool:
         """Delete checkpoints and files that nothing names any more; what cannot be deleted is logged, and left.
+
+        Returns:
+            Whether everything that was to go for good is gone.
 
         Raises:
             LeadershipError: If this process is no longer the leader: the current one may need files that we do not.
         """
         checkpoints, files = tuple(checkpoints), tuple(files)
         if not (checkpoints or files):
-            return
+            return True
         self._ensure_leader()
         announced: list[str] = []
         own = [stored.path.rpartition("/")[2] for stored in checkpoints if self._is_own(stored.path)]
@@ -291,10 +307,12 @@ class CheckpointDirectory:
                 self._ensure_leader()
             if for_good:
                 delete_for_good(stored.metadata_path for stored in checkpoints)
+                for_good = False
             discard(checkpoints, files)
             delete_files(announced)
         except (OSError, DiskFullError) as error:
             _log.warning("files of checkpoints that are no longer needed could not be deleted: %s", error)
+        return not for_good
 
     def _is_own(self, path: str) -> bool:
         return path.startswith(self.path + "/")
@@ -349,6 +367,8 @@ class CheckpointDirectory:
         fence = read_fence(self.path)
         skipped: list[Skipped] = []
         for name, path in self._names():
+            if path in self._withdrawn:
+                continue
             stored = self._load_if_usable(name, path, fence, skipped, thorough=thorough)
             if stored is None:
                 continue
@@ -406,11 +426,12 @@ class CheckpointDirectory:
                 found.append(stored)
         return found
 
-    def orphans(self, named: Iterable[str]) -> list[str]:
-        """Return the shared files that are not among those named: left by epochs that a recovery undid."""
+    def orphans(self, named: Iterable[str], being_written: Iterable[str] = ()) -> list[str]:
+        """Return the shared files that are not among those named, nor begun to be written under such a name."""
         kept = {absolute_path(path) for path in named}
+        begun = tuple(f"{absolute_path(path)}." for path in being_written)
         paths = [join_path(self.shared_directory, name) for name in list_directory(self.shared_directory)]
-        return [path for path in paths if path not in kept]
+        return [path for path in paths if path not in kept and not path.startswith(begun)]
 
 
 def load_checkpoint(path: str) -> StoredCheckpoint:
@@ -513,47 +534,6 @@ def discard(checkpoints: Iterable[StoredCheckpoint], files: Iterable[str]) -> No
         _log.warning("files of checkpoints that are no longer needed could not be deleted: %s", error)
 
 
-def write_savepoint(metadata: CheckpointMetadata, target: str) -> StoredCheckpoint:
-    """Write a savepoint below a directory: copies of all state files, then metadata that names them.
-
-    Raises:
-        CheckpointError: If it could not be written; nothing is left of it then.
-    """
-    name = f"savepoint-{metadata.job_id[:6]}-{uuid4().hex[:12]}"
-    path = join_path(absolute_path(target), name)
-    copies: dict[str, str] = {}
-    for index, file in enumerate(dict.fromkeys(each.path for each in metadata.files())):
-        copies[file] = join_path(path, f"{index:06d}-{file.rpartition('/')[2]}")
-    savepoint = msgspec.structs.replace(metadata.with_paths(copies.__getitem__), kind="savepoint")
-    stored = StoredCheckpoint(path, savepoint)
-    try:
-        with watching_space(path, "the savepoint", "name another directory for it"):
-            make_directory(path)
-            copy_all(copies, {file.path: file.size for file in metadata.files()})
-            sync_files(copies.values())
-            publish_file(stored.metadata_path, encode_metadata(savepoint, path))
-    except (OSError, ValueError, HeadraceError) as error:
-        _discard(path)
-        raise _not_written("the savepoint", path, error) from error
-    return stored
-
-
-def delete_savepoint(path: str) -> None:
-    """Delete a savepoint and all that is in its directory.
-
-    Raises:
-        StateError: If there is none: nothing but a savepoint is ever deleted.
-    """
-    stored = load_checkpoint(path)
-    if not stored.metadata.is_savepoint:
-        raise StateError(
-            f"{stored.path} is a checkpoint, whose files others may share; only savepoints are disposed of",
-            hint="delete the job's whole directory when no job needs its checkpoints any more",
-        )
-    delete_files([stored.metadata_path])
-    delete_directory(stored.path)
-
-
 def _delete_either(path: str) -> None:
     """Delete a file, or a directory with all that is in it."""
     try:
@@ -562,14 +542,8 @@ def _delete_either(path: str) -> None:
         delete_directory(path)
 
 
-def _discard(path: str) -> None:
-    try:
-        delete_directory(path)
-    except OSError as error:
-        _log.warning("%s is incomplete and could not be deleted: %s", path, error)
-
-
-def _not_written(what: str, path: str, error: Exception) -> CheckpointError:
+def not_written(what: str, path: str, error: Exception) -> CheckpointError:
+    """Return an error that says that something could not be written, and what to do."""
     text = error.message if isinstance(error, HeadraceError) else str(error)
     room = "see that the place exists, can be written and has room"
     return CheckpointError(

@@ -14,7 +14,7 @@ import msgspec
 from headrace.errors import ClusterError
 
 #: Raised with every change that another version would not understand.
-VERSION = 3
+VERSION = 4
 
 
 class Hello(msgspec.Struct, frozen=True, tag="hello"):
@@ -25,6 +25,8 @@ class Hello(msgspec.Struct, frozen=True, tag="hello"):
     subtask: int
     host: str
     pid: int
+    #: Which attempt at its region it belongs to.
+    attempt: int = 0
 
 
 class Running(msgspec.Struct, frozen=True, tag="running"):
@@ -120,6 +122,10 @@ class Beat(msgspec.Struct, frozen=True, tag="beat"):
     waiting_buffers: int = 0
     waiting_bytes: int = 0
     pool_usage: float = 0.0
+    #: The same of what waits to be taken by the next level.
+    leaving_buffers: int = 0
+    leaving_bytes: int = 0
+    output_usage: float = 0.0
 
 
 class SampleStacks(msgspec.Struct, frozen=True, tag="sample"):

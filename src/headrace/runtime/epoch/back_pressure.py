@@ -13,6 +13,7 @@ taken off: with a faster consumer the job would have waited for input that much 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -97,12 +98,37 @@ def time_shares(
 
 
 def work_time(job: JobGraph, reports: Sequence[SubtaskReport]) -> float:
-    """Return for how many seconds of an epoch some subtask was at work, level after level."""
+    """Return for how many seconds of an epoch some subtask was at work, level after level.
+
+    What a barrier waits for answers from outside is not work: it takes as long with fewer records.
+    """
     spans = _spans(reports)
+    share = _share_of_work(reports)
     return sum(
-        max((spans.get(vertex.vertex_id, 0.0) for vertex in vertices), default=0.0)
+        max(
+            (spans.get(vertex.vertex_id, 0.0) * share.get(vertex.vertex_id, 1.0) for vertex in vertices),
+            default=0.0,
+        )
         for vertices in job.levels()
     )
+
+
+def busiest_vertex_s(job: JobGraph, reports: Sequence[SubtaskReport]) -> float:
+    """Return for how many seconds the subtasks of the busiest vertex of a live job were, on average, at work."""
+    busy_s: dict[str, float] = dict.fromkeys((vertex.vertex_id for vertex in job.vertices), 0.0)
+    for report in reports:
+        busy_s[report.subtask.vertex_id] += report.busy_ns / 1e9
+    return max((busy_s[vertex.vertex_id] / vertex.parallelism for vertex in job.vertices), default=0.0)
+
+
+def _share_of_work(reports: Sequence[SubtaskReport]) -> dict[str, float]:
+    """Return which part of their time the subtasks of a vertex did not wait, for those that waited."""
+    waited: Counter[str] = Counter()
+    busy: Counter[str] = Counter()
+    for report in reports:
+        waited[report.subtask.vertex_id] += report.waited_ns
+        busy[report.subtask.vertex_id] += report.busy_ns
+    return {vertex_id: max(0.0, 1 - ns / busy[vertex_id]) for vertex_id, ns in waited.items() if ns}
 
 
 def _spans(reports: Sequence[SubtaskReport]) -> dict[str, float]:

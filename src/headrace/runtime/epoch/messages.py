@@ -188,6 +188,8 @@ class SubtaskReport:
     bytes_out: int = 0
     #: Time spent working, without waiting for input, in nanoseconds.
     busy_ns: int = 0
+    #: The part of it in which the barrier waited for answers from outside, in nanoseconds.
+    waited_ns: int = 0
     #: Of a live subtask: time in which the next level did not take what it sent, in nanoseconds.
     back_pressured_ns: int | None = None
     #: What it did in this time, in nanoseconds: parts of the work of a table's task, by name (`epoch/spent.py`).

@@ -18,6 +18,8 @@ _MOST_SHRINKAGE = 1 / 256
 _LEAST_WORK = 0.5
 _SHORTEST_S = 1e-3
 _REMEMBERED_EPOCHS = 1_000
+#: Fewer records without a backlog do not say what a record costs.
+_ENOUGH_TO_TELL = 50
 #: Records of a first epoch where nothing is known of the speed.
 _FEW_RECORDS = 5_000
 
@@ -90,10 +92,14 @@ class EpochPacer:
         budget_s = max(target_s - fixed_s, target_s * _LEAST_WORK)
         variable_s = min(work_s, duration_s) + self._publishing.expected_s(most_records)
         wanted = budget_s / max(variable_s, _SHORTEST_S)
+        has_no_backlog = most_records < self.max_records
+        if has_no_backlog and most_records < _ENOUGH_TO_TELL:
+            # It was not so few records that took long: the first epochs load classes and modules.
+            wanted = max(1.0, wanted)
         if most_bytes:
             wanted = min(wanted, self._settings.max_bytes / most_bytes)
-        if most_records < self.max_records and wanted >= 1:
-            return  # no backlog: the epoch does not say how much would fit, only that this did
+        if has_no_backlog and wanted >= 1:
+            return  # the epoch does not say how much would fit, only that this did
         self._records = max(1.0, most_records * min(_MOST_GROWTH, max(_MOST_SHRINKAGE, wanted)))
 
 

@@ -48,6 +48,11 @@ class Channel:
         return len(self._values)
 
     @property
+    def taken(self) -> int:
+        """Records so far, those that wait included."""
+        return self.records + len(self._values)
+
+    @property
     def is_empty(self) -> bool:
         """Whether there is nothing to send."""
         return not self._values and not self._items

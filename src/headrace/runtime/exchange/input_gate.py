@@ -100,11 +100,15 @@ class InputGate:
 
     def elements(self, buffers: Iterable[tuple[Header, bytes]]) -> Iterator[GateElement]:
         """Yield what the buffers hold, merged."""
-        ordered = deque(sorted(buffers, key=lambda item: self._place(item[0])))
+        ordered = deque(self.in_order(buffers))
         while ordered:
             # Let go of each buffer as it is consumed: an epoch may be large.
             header, buffer = ordered.popleft()
             yield from self.of_buffer(header, buffer)
+
+    def in_order(self, buffers: Iterable[tuple[Header, bytes]]) -> list[tuple[Header, bytes]]:
+        """Return buffers in the order in which they are read."""
+        return sorted(buffers, key=lambda item: self._place(item[0]))
 
     def _place(self, header: Header) -> tuple[bool, int, int, int]:
         is_late = header.edge_id not in self._early_edges

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 
 from headrace.elements import Batch, Event, LatencyMarker
 from headrace.errors import JobExecutionError, KeyTypeError
@@ -60,7 +61,7 @@ class ResultPartition:
         limit = self._buffer_records
         for index, channel in enumerate(self._channels):
             if channel.waiting >= limit:
-                self._flush(index)
+                self.flush(index)
 
     def emit_event(self, event: Event) -> None:
         """Put an event on every channel; a latency marker on one, or a job would be full of them."""
@@ -75,7 +76,7 @@ class ResultPartition:
         """The barrier: send everything that waits."""
         for index, channel in enumerate(self._channels):
             if not channel.is_empty:
-                self._flush(index)
+                self.flush(index)
 
     @property
     def records_out(self) -> int:
@@ -83,7 +84,22 @@ class ResultPartition:
         total = sum(channel.records for channel in self._channels)
         return total * len(self._consumers) if self._is_broadcast else total
 
-    def _flush(self, index: int) -> None:
+    @property
+    def edge_id(self) -> int:
+        """The edge that it sends along."""
+        return self._edge.edge_id
+
+    def taken(self) -> list[tuple[Sequence[tuple[int, int]], int]]:
+        """Return, for each channel, who reads it (level and partition), and how many records it has taken so far."""
+        readers = [self._consumers] if self._is_broadcast else [[each] for each in self._consumers]
+        return [(who, channel.taken) for who, channel in zip(readers, self._channels, strict=True)]
+
+    def hold(self) -> None:
+        """Send nothing before the barrier, but for what `flush` is called for."""
+        self._buffer_records = sys.maxsize
+
+    def flush(self, index: int) -> None:
+        """Send what waits on a channel."""
         try:
             payload = self._channels[index].take_payload()
         except Exception as error:  # a record's own __reduce__ may raise anything

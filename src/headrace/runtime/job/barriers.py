@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from headrace.graph.execution_graph import ExecutionGraph
+from headrace.runtime.epoch.back_pressure import busiest_vertex_s
 from headrace.runtime.job.epochs import EpochLoop
-from headrace.runtime.run.job_run import JobRun
+from headrace.runtime.run.job_run import EpochSummary, JobRun
 from headrace.runtime.run.live_run import LiveRun
 from headrace.runtime.run.sink_coordinator import SinkCoordinator
 
@@ -21,6 +22,8 @@ class BarrierLoop(EpochLoop):
 
     #: When the last barrier was complete.
     _last_ms = 0
+    #: Whether the checkpoint of the present barrier has expired.
+    _has_expired = False
 
     def deployed(self) -> None:
         super().deployed()
@@ -43,6 +46,11 @@ class BarrierLoop(EpochLoop):
         run.check()
         self._flame_graphs.on_begin = run.wake
         run.watch(lambda: self._flame_graphs.wanted(self._now_ms()), self._flame_graphs.take)
+        if run.is_interrupted:
+            # No checkpoint: those that are due get a barrier of their own, as after one that was given up.
+            self._barrier(run, sinks, execution, check, holds_sources=False)
+            run.go_on()
+            return False
         stops = self._stops(run)
         if not stops and not self._is_due(run):
             run.go_on()
@@ -52,11 +60,19 @@ class BarrierLoop(EpochLoop):
             self._wake.wait(self._delay_s(run, sinks))
             return False
         self._barrier(run, sinks, execution, check, holds_sources=stops)
-        is_stopped = self._checkpointing.after_epoch(run, sinks, is_drained=is_drained and run.has_ended)
+        if self._has_expired:
+            self._checkpointing.settle(run, sinks)
+            is_stopped = False
+        else:
+            is_stopped = self._checkpointing.after_epoch(run, sinks, is_drained=is_drained and run.has_ended)
         self._note_publications(sinks)
         if not is_stopped:
             run.go_on()
         return is_stopped
+
+    def work_s(self, run: JobRun, summary: EpochSummary) -> float:
+        """Return for how long the subtasks of the busiest vertex were, on average, at work between two barriers."""
+        return busiest_vertex_s(run.job, summary.reports)
 
     def quiesce(
         self, run: JobRun, sinks: SinkCoordinator, execution: ExecutionGraph, check: Callable[[], None]
@@ -64,6 +80,8 @@ class BarrierLoop(EpochLoop):
         """Send a barrier, and have sources wait behind it."""
         assert isinstance(run, LiveRun)
         if run.is_deployed:
+            if run.is_interrupted:
+                self._barrier(run, sinks, execution, check, holds_sources=False)
             self._barrier(run, sinks, execution, check, holds_sources=True)
 
     def _barrier(
@@ -78,9 +96,25 @@ class BarrierLoop(EpochLoop):
         self._phases.begin()
         run.holds_sources = holds_sources
         run.may_overtake = not (holds_sources or run.sources_ended) and self._is_checkpoint(run)
+        self._has_expired = False
+        now_ms = self._now_ms()
+        due = (
+            ()
+            if run.is_interrupted
+            else self._checkpointing.coordinator.due(now_ms, some_ended=bool(run.ended))
+        )
         plan = run.plan()
         self._phases.planned()
-        summary = run.run(plan, check)
+
+        def expire() -> None:
+            if due and not self._has_expired:
+                self._has_expired = self._checkpointing.expire_barrier(due, run)
+
+        run.on_wait = expire
+        try:
+            summary = run.run(plan, check)
+        finally:
+            run.on_wait = None
         self._finish_epoch(summary, run, sinks, execution)
         self._last_ms = self._now_ms()
 

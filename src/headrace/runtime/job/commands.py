@@ -24,6 +24,14 @@ class EnterStatus:
 
 
 @dataclass(frozen=True)
+class FailPart:
+    """Note that subtasks have failed: those of some vertices, or all."""
+
+    vertices: frozenset[str] | None
+    cause: BaseException
+
+
+@dataclass(frozen=True)
 class RecordFailure:
     """Add a failure to the job's history."""
 
@@ -143,6 +151,13 @@ class WaitBeforeRestart:
 
 
 @dataclass(frozen=True)
+class RestartPart:
+    """Start the regions again that have failed: reports `PartRestarted`."""
+
+    vertices: frozenset[str]
+
+
+@dataclass(frozen=True)
 class BeginRun:
     """Begin a run from the last checkpoint; reports `RunBegun`."""
 
@@ -160,10 +175,12 @@ JobStep: TypeAlias = (
     | RunEpoch
     | FinishJob
     | WaitBeforeRestart
+    | RestartPart
     | BeginRun
 )
 JobCommand: TypeAlias = (
     EnterStatus
+    | FailPart
     | RecordFailure
     | InterruptEpoch
     | RefuseRescaling

@@ -137,6 +137,10 @@ class EpochLoop:
             self._phases.waited()
         return is_stopped
 
+    def work_s(self, run: JobRun, summary: EpochSummary) -> float:
+        """Return for how long the job was at work in an epoch, which the autoscaler learns from."""
+        return work_time(run.job, summary.reports)
+
     def quiesce(
         self, run: JobRun, sinks: SinkCoordinator, execution: ExecutionGraph, check: Callable[[], None]
     ) -> None:

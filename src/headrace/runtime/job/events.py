@@ -87,11 +87,18 @@ class RunBegun:
 
 
 @dataclass(frozen=True)
+class PartRestarted:
+    """The regions of a live job that had failed run again."""
+
+
+@dataclass(frozen=True)
 class Failed:
     """A step ended with an error."""
 
     error: BaseException
     now_ms: int
+    #: The vertices of the regions that have failed, if others run on.
+    part: frozenset[str] | None = None
 
 
 # -- requests, from any thread -----------------------------------------------------------------------------------
@@ -130,6 +137,7 @@ JobEvent: TypeAlias = (
     | OutputPublished
     | DelayElapsed
     | RunBegun
+    | PartRestarted
     | Failed
     | JobRequest
 )

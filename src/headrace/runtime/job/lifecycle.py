@@ -4,6 +4,8 @@
                      ^                          |
                      +-- RECOVERING <-- RESTARTING <-- an error, if the strategy allows another try; else ENDED: FAILED
 
+    A live job may fail in part: its other regions run on while it is RESTARTING and RECOVERING, and then it is RUNNING.
+
     asked to cancel, or leadership lost:  STOPPING --> ENDED: CANCELED, SUSPENDED
 
 There are no threads, files or clocks here: time is part of the events. `JobMaster` has the commands carried out and
@@ -36,6 +38,7 @@ from headrace.runtime.job.commands import (
     Deploy,
     Drain,
     EnterStatus,
+    FailPart,
     FinishJob,
     GiveUpOnSlots,
     InterruptEpoch,
@@ -45,6 +48,7 @@ from headrace.runtime.job.commands import (
     RefuseRescaling,
     ReleaseSlots,
     RescaleJob,
+    RestartPart,
     RunEpoch,
     TakeSlots,
     WaitBeforeRestart,
@@ -59,6 +63,7 @@ from headrace.runtime.job.events import (
     JobEvent,
     LeadershipLost,
     OutputPublished,
+    PartRestarted,
     RequestsChecked,
     RescaleAsked,
     Rescaled,
@@ -115,8 +120,9 @@ class JobLifecycle:
         #: Whether sources of the present run were told to end.
         self._is_drained = False
         self._rescaling: RescaleAsked | None = None
-        #: Why the job is about to start again.
+        #: Why the job is about to start again, and the vertices of the regions that do so while others run.
         self._failure: BaseException | None = None
+        self._failed_part: frozenset[str] | None = None
         self._steps: Mapping[tuple[Phase, type], Callable[[Any], JobCommands]] = {
             (Phase.CREATED, Started): self._schedule,
             (Phase.SCHEDULING, SlotsTaken): self._deploy,
@@ -128,6 +134,7 @@ class JobLifecycle:
             (Phase.FINISHING, OutputPublished): lambda _: self._finished(),
             (Phase.RESTARTING, DelayElapsed): self._recover,
             (Phase.RECOVERING, RunBegun): self._schedule,
+            (Phase.RECOVERING, PartRestarted): lambda _: self._go_on(),
         }
 
     @property
@@ -255,7 +262,32 @@ class JobLifecycle:
         delay_ms = self._delay_ms(recovery, event.now_ms)
         if delay_ms is None:
             return (recorded, *self._end(JobStatus.FAILED, error))
+        # What is to be restored from a checkpoint is so as a whole.
+        part = None if recovery is RecoveryAction.RESTORE else event.part
+        if part is not None and self._runs_in_part:
+            return (recorded, *self._restart_part_after(delay_ms, error, part))
         return (recorded, *self._restart_after(delay_ms, error))
+
+    @property
+    def _runs_in_part(self) -> bool:
+        """Whether there is a run in which some regions may have failed."""
+        return self.phase is Phase.RUNNING or (
+            self.phase is Phase.RECOVERING and self._failed_part is not None
+        )
+
+    def _restart_part_after(self, delay_ms: int, error: Exception, part: frozenset[str]) -> JobCommands:
+        """Let regions start again; checkpoints wait for them, and what was requested is done then."""
+        self.phase = Phase.RESTARTING
+        self._failure = error
+        self._failed_part = part
+        entered = self._enter(JobStatus.RESTARTING, cause=error)
+        return (*entered, FailPart(part, error), WaitBeforeRestart(delay_ms, error))
+
+    def _go_on(self) -> JobCommands:
+        """All regions run."""
+        self.phase = Phase.RUNNING
+        self._failed_part = None
+        return (*self._enter(JobStatus.RUNNING), CheckRequests(follows_slots=self._rescaling is None))
 
     def _delay_ms(self, recovery: RecoveryAction, now_ms: int) -> int | None:
         if recovery is RecoveryAction.FAIL:
@@ -266,18 +298,24 @@ class JobLifecycle:
         return self._restart.on_failure(now_ms, self._rng)
 
     def _restart_after(self, delay_ms: int, error: Exception) -> JobCommands:
-        is_running = self.phase is not Phase.RECOVERING
+        was_partial = self._failed_part is not None
+        is_running = self.phase is not Phase.RECOVERING or was_partial
         self.phase = Phase.RESTARTING
         self._failure = error
+        self._failed_part = None
         wait = WaitBeforeRestart(delay_ms, error)
         if not is_running:
             return (wait,)
         entered = self._enter(JobStatus.RESTARTING, cause=error, subtasks=ExecutionState.FAILED)
+        if was_partial:
+            entered = (*entered, FailPart(None, error))
         return (*entered, AbortCheckpoints(error), CloseRun(), wait)
 
     def _recover(self, _: DelayElapsed) -> JobCommands:
         assert self._failure is not None
         self.phase = Phase.RECOVERING
+        if self._failed_part is not None:
+            return (RestartPart(self._failed_part),)
         return (BeginRun(self._failure),)
 
     # -- the end -------------------------------------------------------------------------------------------------

@@ -184,7 +184,7 @@ class JobMaster:
             except BaseException as error:
                 if self._lifecycle.has_ended:
                     raise
-                event = events.Failed(error, self._now_ms())
+                event = events.Failed(error, self._now_ms(), self._steps.failed_part(error))
         if self._lifecycle.error is not None:
             raise self._lifecycle.error
 
@@ -204,6 +204,8 @@ class JobMaster:
             match command:
                 case commands.EnterStatus():
                     self._enter(command)
+                case commands.FailPart():
+                    self.execution.end(ExecutionState.FAILED, self._now_ms(), command.cause, command.vertices)
                 case commands.RecordFailure():
                     self.failures.add(command.error, self._now_ms(), self.job)
                 case _:

@@ -12,6 +12,7 @@ from uuid import uuid4
 from headrace.connectors.base import Committer
 from headrace.errors import HeadraceError, UserFunctionError
 from headrace.graph.job_graph import JobGraph, OperatorNode
+from headrace.graph.mixed_job import is_one_part
 from headrace.runtime.checkpoint.evolution import evolved
 from headrace.runtime.checkpoint.restore import RestoreReport, StartingPoint, starting_point
 from headrace.runtime.checkpoint.storage import CheckpointDirectory, StoredCheckpoint
@@ -155,19 +156,19 @@ class RunFactory:
                 blaming=self._blaming,
                 now_ms=self._now_ms,
                 timer=self._timer,
-                recorder=self._recorder_of(runner, lineage),
+                recorder=self._recorder_of(job, runner, lineage),
             )
         except BaseException:
             runner.close()
             raise
 
-    def _recorder_of(self, runner: EpochRunner, lineage: str) -> EpochRecorder | None:
+    def _recorder_of(self, job: JobGraph, runner: EpochRunner, lineage: str) -> EpochRecorder | None:
         if self._recorder is None or isinstance(runner, NoEpochs):
             return None
-        if not isinstance(runner, ShowsJob):
+        if not isinstance(runner, ShowsJob) or not is_one_part(job):
             _log.warning(
-                "job '%s' is not recorded for `headrace replay`: epochs of live jobs and of jobs with tables cannot "
-                "be replayed",
+                "job '%s' is not recorded for `headrace replay`: epochs of live jobs and of jobs with both streams and "
+                "tables cannot be replayed",
                 self._job_name,
             )
             return None

@@ -72,6 +72,9 @@ def live_options(configuration: Configuration) -> LiveOptions:
         )
     return LiveOptions(
         port=configuration.get(live.PORT),
+        # Where the parallelism follows the slots, all subtasks start again, with those that are left.
+        fails_by_region=configuration.get(scheduler.FAILOVER_STRATEGY) == "region"
+        and configuration.get(scheduler.SCHEDULER) is not scheduler.SchedulerType.Adaptive,
         buffer_timeout_ms=configuration.get(execution.BUFFER_TIMEOUT) // milliseconds,
         heartbeat_ms=configuration.get(live.HEARTBEAT_INTERVAL) // milliseconds,
         heartbeat_timeout_s=configuration.get(live.HEARTBEAT_TIMEOUT).total_seconds(),

@@ -11,14 +11,13 @@ from typing import Any
 
 from headrace.common.job_status import JobStatus
 from headrace.errors import HeadraceError, LeadershipError
-from headrace.graph.execution_graph import build_execution_graph
+from headrace.graph.execution_graph import ExecutionState, build_execution_graph
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.rescaling import with_parallelism
 from headrace.graph.table_job import expected_rate
 from headrace.runtime.checkpoint.checkpointing import Checkpointing
 from headrace.runtime.checkpoint.restore import RestoreReport
 from headrace.runtime.checkpoint.storage import CheckpointDirectory, StoredCheckpoint
-from headrace.runtime.epoch.back_pressure import work_time
 from headrace.runtime.epoch.pacing import EpochPacer
 from headrace.runtime.epoch.recording import EpochRecorder
 from headrace.runtime.high_availability.job_results import JobResults, NoJobResults
@@ -153,7 +152,8 @@ class JobSteps:
 
     def _seen_by(self, watcher: Callable[[EpochSummary], None] | None) -> Callable[[EpochSummary], None]:
         def see(summary: EpochSummary) -> None:
-            self.scheduler.observe(work_time(self.job, summary.reports), summary.wall_s, self._now_ms())
+            work_s = self._epochs.work_s(self.run, summary)
+            self.scheduler.observe(work_s, summary.wall_s, self._now_ms())
             if watcher is not None:
                 watcher(summary)
 
@@ -179,6 +179,7 @@ class JobSteps:
             commands.FinishJob: self._finish,
             commands.AbortCheckpoints: self._abort_checkpoints,
             commands.WaitBeforeRestart: self._wait_before_restart,
+            commands.RestartPart: self._restart_part,
             commands.BeginRun: self._begin_run,
             commands.CloseRun: self._close_run,
             commands.ReleaseSlots: self._release_slots,
@@ -320,6 +321,40 @@ class JobSteps:
         self._interrupted.wait(command.delay_ms / 1000)
         return events.DelayElapsed()
 
+    def failed_part(self, error: BaseException) -> frozenset[str] | None:
+        """Return the vertices of the regions that have failed with an error; None if the whole run has."""
+        return self.run.failed_part(error)
+
+    def _restart_part(self, command: commands.RestartPart) -> JobEvent:
+        self._ensure_leader()
+        self._keep_slots()
+        self.run.restart(command.vertices)
+        self.progress.restarts += 1
+        # With those that were started before, when yet others failed.
+        part = {
+            vertex_id
+            for vertex_id, vertex in self.execution.subtasks()
+            if vertex.current.state is ExecutionState.FAILED
+        }
+        for vertex_id, vertex in self.execution.subtasks():
+            if vertex_id in part:
+                self.execution.new_attempt(vertex_id, vertex.subtask_index, self._now_ms())
+        self.execution.deploy(self._now_ms(), part)
+        for vertex_id, subtask in self.run.ended:
+            if vertex_id in part:
+                self.execution.finish(vertex_id, subtask, self._now_ms())
+        return events.PartRestarted()
+
+    def _keep_slots(self) -> None:
+        """Wait until there are slots for all subtasks again: an executor may be gone with the region."""
+        deadline_ms = self._now_ms() + self.scheduler.timeout_ms
+        while not self.scheduler.take(self.job):
+            if self._now_ms() >= deadline_ms:
+                raise self.scheduler.refusal(self.job, self.scheduler.timeout_ms)
+            self._interrupted.wait(_SLOTS_POLL_S)
+            self._check_goes_on()
+            self._ensure_leader()
+
     def _begin_run(self, command: commands.BeginRun) -> JobEvent:
         self._begin_run_from(self.checkpointing.find_restart(self.start, command.cause))
         self.progress.restarts += 1
@@ -369,14 +404,17 @@ class JobSteps:
 
 
 def _make_scheduler(pool: SlotPool, settings: JobMasterSettings, job: JobGraph, now_ms: int) -> Scheduler:
-    autoscaler = None if settings.autoscaler is None else Autoscaler(settings.autoscaler, job, now_ms)
+    is_live = settings.live is not None
+    autoscaler = None
+    if settings.autoscaler is not None:
+        autoscaler = Autoscaler(settings.autoscaler, job, now_ms, is_live=is_live)
     return Scheduler(
         pool,
         settings.adaptive,
         settings.slot_timeout_ms,
         job,
         autoscaler=autoscaler,
-        is_live=settings.live is not None,
+        is_live=is_live,
     )
 
 

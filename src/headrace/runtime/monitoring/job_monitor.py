@@ -105,6 +105,10 @@ class Rates:
     queued_buffers: int | None = None
     queued_bytes: int | None = None
     pool_usage: float | None = None
+    #: The same of what it has sent, and the next ones have not taken.
+    leaving_buffers: int = 0
+    leaving_bytes: int = 0
+    output_usage: float = 0.0
 
 
 def with_beats(rates: Mapping[SubtaskId, Rates], beats: Mapping[SubtaskId, Beat]) -> dict[SubtaskId, Rates]:
@@ -122,6 +126,9 @@ def _measured(rates: Rates, beat: Beat) -> Rates:
         queued_buffers=beat.waiting_buffers,
         queued_bytes=beat.waiting_bytes,
         pool_usage=beat.pool_usage,
+        leaving_buffers=beat.leaving_buffers,
+        leaving_bytes=beat.leaving_bytes,
+        output_usage=beat.output_usage,
     )
     if not whole_ms:
         return found

@@ -251,6 +251,14 @@ class JobRun:
         """The name of this run."""
         return self._settings.lineage
 
+    def failed_part(self, error: BaseException) -> frozenset[str] | None:
+        """Return the vertices of the regions that have failed, if others run on; None if all are to start again."""
+        return None
+
+    def restart(self, part: frozenset[str]) -> None:
+        """Start some regions again, by their vertices."""
+        raise InvariantViolation("a run of epochs has no regions that could be restarted")
+
     def beats(self) -> Mapping[SubtaskId, Beat]:
         """Return what subtasks of a live run said last about their time; may be asked from any thread."""
         return {}

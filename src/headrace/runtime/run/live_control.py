@@ -3,6 +3,9 @@
     trigger(epoch) --> source subtasks ... barriers in band ... --> every subtask acknowledges --> wait_for(epoch)
 
 Each subtask has a connection, and a thread that reads it, so what a subtask says is taken in its order.
+
+Subtasks belong to regions, which fail and start again one by one. What an earlier attempt at a region still has to say
+counts no more: every attempt has a number, and a subtask introduces itself with it.
 """
 
 from __future__ import annotations
@@ -50,6 +53,8 @@ class _Peer:
     host: str
     pid: int
     seen: float
+    #: The attempt at its region that it belongs to.
+    attempt: int = 0
     is_running: bool = False
     has_left: bool = False
     #: What it said last about its time.
@@ -70,29 +75,48 @@ class Acknowledged:
     is_unaligned: bool = False
 
 
+@dataclass(frozen=True)
+class RegionAttempt:
+    """One attempt at a region of a live run, for whoever runs its subtasks."""
+
+    control: LiveControl
+    region: int
+    number: int
+
+    def fail(self, error: BaseException) -> None:
+        """Say why it cannot go on; nothing happens if another attempt has begun."""
+        self.control.fail(error, self)
+
+
 class LiveControl:
     """Talks to the subtasks of one run.
 
     Args:
-        subtasks: All of them.
+        regions: The subtasks of each region.
         host: The address to listen on.
         port: The port; 0 for any.
         heartbeat_timeout_s: How long a subtask may be silent.
-        on_progress: Called when a source subtask has done what it was fed, in the order of the subtask's messages.
+        on_progress: Called when a source subtask has done what it was fed, in the order of the subtask's messages, with
+            the number of the attempt that it belongs to.
         on_news: Called when somebody who waits for the job should look again.
     """
 
     def __init__(
         self,
-        subtasks: Iterable[SubtaskId],
+        regions: Sequence[Iterable[SubtaskId]],
         *,
         host: str,
         port: int = 0,
         heartbeat_timeout_s: float = 50.0,
-        on_progress: Callable[[SubtaskId, SubtaskProgress], None],
+        on_progress: Callable[[SubtaskId, SubtaskProgress, int], None],
         on_news: Callable[[], None] = lambda: None,
     ) -> None:
-        self._subtasks = frozenset(subtasks)
+        self._regions = [frozenset(region) for region in regions]
+        self._region_of = {
+            subtask: number for number, region in enumerate(self._regions) for subtask in region
+        }
+        #: The present attempt at each region; -1 before the first.
+        self._attempts = [-1] * len(self._regions)
         self._heartbeat_timeout_s = heartbeat_timeout_s
         self._on_progress = on_progress
         self._on_news = on_news
@@ -102,8 +126,8 @@ class LiveControl:
         #: Subtasks that have read ahead for a checkpoint more than usually waits.
         self._backlogged: set[SubtaskId] = set()
         self._changed = threading.Condition()
-        #: Why the run cannot go on.
-        self.error: BaseException | None = None
+        #: Why regions cannot go on, by their number; the first reason of each.
+        self._errors: dict[int, BaseException] = {}
         self._is_closed = False
         #: Makes an error of what a subtask said of its failure.
         self.recover: Callable[[str], HeadraceError] = TaskLostError
@@ -115,6 +139,38 @@ class LiveControl:
         self.on_tick: Callable[[], None] = lambda: None
         self._server = ControlServer(host, port, self.secret, self._handle)
         self.address = (host, self._server.port)
+
+    # -- regions -------------------------------------------------------------------------------------------------
+
+    @property
+    def error(self) -> BaseException | None:
+        """Why some region cannot go on; None if all can."""
+        return next(iter(self._errors.values()), None)
+
+    def failed_with(self, error: BaseException) -> frozenset[int]:
+        """Return the regions that have failed, if this is what one of them has failed with; else none."""
+        with self._changed:
+            is_known = any(each is error for each in self._errors.values())
+            return frozenset(self._errors) if is_known else frozenset()
+
+    def has_failed(self, region: int) -> bool:
+        """Whether a region cannot go on."""
+        return region in self._errors
+
+    def begin(self, region: int) -> RegionAttempt:
+        """Begin another attempt at a region, and forget what is known of the last one."""
+        with self._changed:
+            self._attempts[region] += 1
+            left = [self._peers.pop(each) for each in self._regions[region] if each in self._peers]
+            for said in self._acknowledged.values():
+                for subtask in self._regions[region] & said.keys():
+                    del said[subtask]
+            self._backlogged -= self._regions[region]
+            self._errors.pop(region, None)
+            attempt = RegionAttempt(self, region, self._attempts[region])
+        for peer in left:
+            peer.connection.close()
+        return attempt
 
     # -- what the driver wants -----------------------------------------------------------------------------------
 
@@ -134,19 +190,19 @@ class LiveControl:
         Raises:
             HeadraceError: If the run fails before.
         """
-        self._wait(lambda: sum(peer.is_running for peer in self._peers.values()) == len(self._subtasks))
+        self._wait(lambda: sum(peer.is_running for peer in self._peers.values()) == len(self._region_of))
 
     def trigger(self, epoch: int, subtasks: Iterable[SubtaskId], *, overtakes: bool = False) -> None:
         """Have source subtasks send the barrier that ends an epoch."""
         with self._changed:
-            self._acknowledged[epoch] = {}
+            self._acknowledged.setdefault(epoch, {})
         for subtask in sorted(subtasks):
             self.send(subtask, TriggerCheckpoint(epoch, 0, overtakes))
 
     def overtake(self, epoch: int) -> None:
         """Have the barrier of an epoch overtake what is on its way to subtasks that have not acknowledged it."""
         with self._changed:
-            missing = self._subtasks - self._acknowledged.setdefault(epoch, {}).keys()
+            missing = self._region_of.keys() - self._acknowledged.setdefault(epoch, {}).keys()
         for subtask in sorted(missing):
             self.send(subtask, TriggerCheckpoint(epoch, 0, overtakes=True))
 
@@ -171,6 +227,11 @@ class LiveControl:
         """Return the time by which waiting is limited."""
         return time.monotonic()
 
+    def acknowledged(self, epoch: int) -> frozenset[SubtaskId]:
+        """Return who has acknowledged a barrier until now."""
+        with self._changed:
+            return frozenset(self._acknowledged.get(epoch, {}))
+
     @property
     def is_backlogged(self) -> bool:
         """Whether a subtask still works off what it has read ahead for a checkpoint."""
@@ -187,11 +248,14 @@ class LiveControl:
             self._changed.notify_all()
         self._on_news()
 
-    def fail(self, error: BaseException) -> None:
-        """Note why the run cannot go on; the first reason counts."""
+    def fail(self, error: BaseException, attempt: RegionAttempt | None = None) -> None:
+        """Note why an attempt at a region, or the whole run, cannot go on; the first reason counts."""
         with self._changed:
-            if self.error is None and not self._is_closed:
-                self.error = error
+            failed = range(len(self._regions)) if attempt is None else [attempt.region]
+            for region in failed:
+                is_present = attempt is None or attempt.number == self._attempts[region]
+                if is_present and not self._is_closed:
+                    self._errors.setdefault(region, error)
             self._changed.notify_all()
         self._on_news()
 
@@ -207,7 +271,7 @@ class LiveControl:
 
     def stop(self) -> None:
         """Have all subtasks end."""
-        for subtask in sorted(self._subtasks):
+        for subtask in sorted(self._region_of):
             self.send(subtask, StopSubtask())
 
     def close(self) -> None:
@@ -243,11 +307,12 @@ class LiveControl:
     def _check_heartbeats(self) -> None:
         since = time.monotonic() - self._heartbeat_timeout_s
         for subtask, peer in tuple(self._peers.items()):
-            if peer.seen < since and not peer.has_left and self.error is None:
-                self.error = TaskLostError(
+            if peer.seen < since and not peer.has_left:
+                lost = TaskLostError(
                     f"{_name(subtask)} on {peer.host} (process {peer.pid}) has given no sign of life for "
                     f"{self._heartbeat_timeout_s:g} s"
                 )
+                self._errors.setdefault(self._region_of[subtask], lost)
 
     # -- what subtasks say -----------------------------------------------------------------------------------------
 
@@ -256,26 +321,31 @@ class LiveControl:
         if not isinstance(hello, Hello) or hello.version != VERSION:
             return
         subtask = SubtaskId(hello.vertex_id, hello.subtask)
+        region = self._region_of.get(subtask)
         with self._changed:
-            if subtask not in self._subtasks or subtask in self._peers:
+            if region is None or hello.attempt != self._attempts[region] or subtask in self._peers:
                 return
-            peer = self._peers[subtask] = _Peer(connection, hello.host, hello.pid, time.monotonic())
+            peer = _Peer(connection, hello.host, hello.pid, time.monotonic(), hello.attempt)
+            self._peers[subtask] = peer
+        attempt = RegionAttempt(self, region, hello.attempt)
         try:
             while (message := connection.receive()) is not None:
                 peer.seen = time.monotonic()
                 self._take(subtask, peer, message)
         except Exception as error:  # noqa: BLE001 - a connector's enumerator may raise anything
-            self.fail(error)
+            attempt.fail(error)
         if not peer.has_left and not self._is_closed:
             lost = TaskLostError(f"{_name(subtask)} on {peer.host} (process {peer.pid}) was lost")
-            timer = Timer(_EXPLANATION_S, self.fail, [lost])
+            timer = Timer(_EXPLANATION_S, attempt.fail, [lost])
             timer.daemon = True
             timer.start()
 
     def _take(self, subtask: SubtaskId, peer: _Peer, message: Message) -> None:
+        if self._peers.get(subtask) is not peer:
+            return  # of an attempt that is over
         match message:
             case SubtaskProgress():
-                self._on_progress(subtask, message)
+                self._on_progress(subtask, message, peer.attempt)
             case Acknowledge():
                 report = pickle.loads(message.report)
                 assert isinstance(report, SubtaskReport)
@@ -289,6 +359,8 @@ class LiveControl:
                     message.is_unaligned,
                 )
                 with self._changed:
+                    if self._peers.get(subtask) is not peer:
+                        return  # another attempt has begun just now
                     if message.is_backlogged:
                         self._backlogged.add(subtask)
                     self._acknowledged.setdefault(message.epoch, {})[subtask] = said
@@ -307,7 +379,8 @@ class LiveControl:
             case SubtaskOutput():
                 self.show(message.operator_id, pickle.loads(message.committables))
             case SubtaskFailure():
-                self.fail(self.recover(message.text))
+                region = self._region_of[subtask]
+                self.fail(self.recover(message.text), RegionAttempt(self, region, peer.attempt))
             case Goodbye():
                 peer.has_left = True
             case _:

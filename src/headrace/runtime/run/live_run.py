@@ -1,9 +1,12 @@
 """LiveRun: one run of a job whose subtasks last as long as it does.
 
-    deploy()                       one Spark job for the whole run; a thread feeds the sources
+    deploy()                       a Spark job for each region, for the whole run; a thread feeds the sources
     plan() -> run(plan)            a barrier: triggered at the sources, acknowledged by every subtask
     ...                            state, positions and output of the epoch are taken over as after any other
-    close()                        subtasks are told to stop; or, after a failure, the Spark job is cancelled
+    restart(part)                  a region that has failed starts again behind the last barrier; the others go on
+    close()                        subtasks are told to stop; or, after a failure, the Spark jobs are cancelled
+
+A barrier that a failure has interrupted stays under way: when the region runs again, it is triggered there, too.
 
 What an epoch is to the rest of the driver, a span between two barriers is here; so checkpoints, sinks, restarts and
 rescaling are the same for both.
@@ -12,12 +15,13 @@ rescaling are the same for both.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from headrace.errors import InvariantViolation
 from headrace.graph.job_graph import JobVertex
+from headrace.graph.regions import failover_regions, part_of_job
 from headrace.runtime.checkpoint.metadata import CheckpointMetadata
 from headrace.runtime.checkpoint.subject import BarrierTimes
 from headrace.runtime.control.messages import Beat, CheckpointEnded, SampleStacks, SubtaskProgress
@@ -25,7 +29,7 @@ from headrace.runtime.epoch.layout import Layout
 from headrace.runtime.epoch.messages import EpochPlan, Sampling, StackSample, SubtaskId, SubtaskReport
 from headrace.runtime.epoch.report_checks import one_per_subtask
 from headrace.runtime.run.job_run import EpochRunner, JobRun
-from headrace.runtime.run.live_control import Acknowledged, LiveControl
+from headrace.runtime.run.live_control import Acknowledged, LiveControl, RegionAttempt
 from headrace.runtime.run.source_coordinator import SourceCoordinator, SourceTaskPlan
 from headrace.runtime.run.source_feeder import SourceFeeder
 from headrace.runtime.task.live_settings import LiveSettings
@@ -36,6 +40,16 @@ _log = logging.getLogger(__name__)
 _CLOSING_POLL_S = 0.2
 
 
+class Deployment(Protocol):
+    """The subtasks of a region, which run."""
+
+    def finish(self, timeout_s: float) -> bool:
+        """Wait until all have ended; return whether they have."""
+
+    def cancel(self) -> None:
+        """End them."""
+
+
 class LiveRunner(EpochRunner, Protocol):
     """Runs all subtasks of a live job at the same time: on Spark, or in threads of this process for tests."""
 
@@ -43,11 +57,44 @@ class LiveRunner(EpochRunner, Protocol):
     def control_host(self) -> str:
         """The driver's address as workers reach it."""
 
-    def deploy(self, plan: EpochPlan, settings: LiveSettings, control: LiveControl) -> None:
-        """Start all subtasks and return; what they fail with is told to ``control``."""
+    def deploy(
+        self, vertices: frozenset[str], plan: EpochPlan, settings: LiveSettings, attempt: RegionAttempt
+    ) -> Deployment:
+        """Start the subtasks of a region and return; what they fail with is told to ``attempt``."""
 
-    def finish(self, timeout_s: float) -> bool:
-        """Wait until all subtasks have ended; return whether they have."""
+
+@dataclass
+class _Region:
+    """A part of the job that runs, and fails, by itself."""
+
+    number: int
+    vertices: frozenset[str]
+    subtasks: frozenset[SubtaskId]
+    #: Those of them that barriers begin at.
+    level_0: frozenset[SubtaskId]
+    deployment: Deployment | None = None
+
+
+@dataclass
+class _Barrier:
+    """A barrier that is under way."""
+
+    plan: EpochPlan
+    started_ms: int
+    #: Whether it may overtake records, and after how long; None if not.
+    overtakes_after_ms: int | None
+    #: Whether sources wait behind it until the run is told to go on.
+    holds_sources: bool
+    #: Regions whose sources were told to send it.
+    triggered: set[int] = field(default_factory=set)
+    #: The state of sources where it stands, by vertex id.
+    source_snapshots: dict[str, bytes] = field(default_factory=dict)
+
+    def forget(self, region: int, sources: Iterable[str]) -> None:
+        """A region starts again: the barrier has still to come there."""
+        self.triggered.discard(region)
+        for vertex_id in sources:
+            self.source_snapshots.pop(vertex_id, None)
 
 
 @dataclass(frozen=True)
@@ -68,6 +115,8 @@ class LiveOptions:
     is_exactly_once: bool = True
     #: Whether barriers of checkpoints may overtake records, and how long they do not; None if never.
     overtakes_after_ms: int | None = None
+    #: Whether a region that fails starts again alone.
+    fails_by_region: bool = True
     #: How long the end of a job waits for functions to be closed.
     close_timeout_s: float = 30.0
 
@@ -79,12 +128,30 @@ class LiveRun(JobRun):
         super().__init__(*args, **named)
         self._options = options
         self._on_news = on_news
-        self._level_0 = frozenset(Layout(self.job).levels[0])
+        self._regions = self._make_regions()
         self._control: LiveControl | None = None
+        self._live_settings: LiveSettings
         self._feeder: SourceFeeder | None = None
         self._sampling: Sampling | None = None
         #: The state of sources where the last barrier stands, by vertex id.
         self._source_snapshots: dict[str, bytes] = {}
+        self._barrier: _Barrier | None = None
+        #: Sources that were started over, and are not fed before all subtasks run.
+        self._begun: set[str] = set()
+        self._is_drained = False
+
+    def _make_regions(self) -> tuple[_Region, ...]:
+        everything = frozenset(vertex.vertex_id for vertex in self.job.vertices)
+        found = failover_regions(self.job) if self._options.fails_by_region else (everything,)
+        return tuple(
+            _Region(
+                number,
+                vertices,
+                frozenset(subtask for subtask in self.subtasks() if subtask.vertex_id in vertices),
+                frozenset(Layout(part_of_job(self.job, vertices)).levels[0]),
+            )
+            for number, vertices in enumerate(found)
+        )
 
     @property
     def barrier_interval_ms(self) -> int:
@@ -116,7 +183,7 @@ class LiveRun(JobRun):
         self._numbers.use(self.epoch + 1)
         options = self._options
         control = self._control = LiveControl(
-            self.subtasks(),
+            [region.subtasks for region in self._regions],
             host=runner.control_host,
             port=options.port,
             heartbeat_timeout_s=options.heartbeat_timeout_s,
@@ -137,7 +204,7 @@ class LiveRun(JobRun):
             max_records=options.max_records,
             now_ms=self._now_ms,
         )
-        settings = LiveSettings(
+        self._live_settings = LiveSettings(
             control.address,
             control.secret,
             buffer_timeout_ms=options.buffer_timeout_ms,
@@ -148,9 +215,72 @@ class LiveRun(JobRun):
             idle_poll_s=options.idle_poll_s,
             max_records=options.max_records,
         )
-        runner.deploy(self._make_plan(self.epoch + 1), settings, control)
+        self._source_snapshots = {
+            vertex_id: coordinator.snapshot() for vertex_id, coordinator in self._coordinators.items()
+        }
+        for region in self._regions:
+            self._deploy_region(region, control.begin(region.number))
         control.wait_running()
         feeder.start()
+
+    def _deploy_region(self, region: _Region, attempt: RegionAttempt) -> None:
+        epoch = self.epoch + 1 if self._barrier is None else self._barrier.plan.epoch
+        plan = self._make_plan(epoch, region, attempt.number)
+        region.deployment = self._live_runner.deploy(region.vertices, plan, self._live_settings, attempt)
+
+    def failed_part(self, error: BaseException) -> frozenset[str] | None:
+        """Return the vertices of the regions that have failed; None if the whole run has."""
+        failed = frozenset[int]() if self._control is None else self._control.failed_with(error)
+        if not failed or len(failed) == len(self._regions):
+            return None
+        return frozenset(each for number in failed for each in self._regions[number].vertices)
+
+    def restart(self, part: frozenset[str]) -> None:
+        """Start regions again, behind the last barrier that is complete.
+
+        Args:
+            part: Their vertices.
+
+        Raises:
+            HeadraceError: If they cannot be started, or others have failed in the meantime.
+        """
+        control, feeder = self._control, self._feeder
+        if control is None or feeder is None:
+            raise InvariantViolation("a region was restarted in a run that was not deployed")
+        for region in self._regions:
+            if region.vertices <= part:
+                attempt = control.begin(region.number)
+                self._end_deployment(region)
+                self._begin_sources(region, feeder, attempt.number)
+                if self._barrier is not None:
+                    self._barrier.forget(region.number, self._sources_of([region]))
+                self._deploy_region(region, attempt)
+        control.wait_running()
+        feeder.release(self._begun)
+        self._begun.clear()
+
+    def _end_deployment(self, region: _Region) -> None:
+        if region.deployment is not None:
+            region.deployment.cancel()
+            if not region.deployment.finish(self._options.close_timeout_s):
+                _log.warning("subtasks of a failed region of job '%s' did not end in time", self.job.name)
+
+    def _begin_sources(self, region: _Region, feeder: SourceFeeder, attempt: int) -> None:
+        """Put the sources of a region back to where the last barrier stands."""
+        with feeder.changed:
+            sources = region.vertices & self._coordinators.keys()
+            for vertex_id in sources:
+                vertex = self.job.vertex(vertex_id)
+                with self._blaming(vertex.head):
+                    self._coordinators[vertex_id].close()
+                    declaration: Any = vertex.head.declaration
+                    self._coordinators[vertex_id] = self._make_coordinator(
+                        vertex, declaration, self._source_snapshots[vertex_id]
+                    )
+                if self._is_drained:
+                    self._coordinators[vertex_id].drain()
+            feeder.begin(dict.fromkeys(sources, attempt))
+            self._begun |= sources
 
     def check(self) -> None:
         """Raise what the run failed with, if it has.
@@ -178,8 +308,13 @@ class LiveRun(JobRun):
         """
         if self._control is not None:
             self._control.sampled = sampled
-            self._control.on_tick = lambda: self._sample(wanted())
+            self._control.on_tick = lambda: self._look_around(wanted())
             self._control.on_tick()
+
+    def _look_around(self, sampling: Sampling | None) -> None:
+        self._sample(sampling)
+        if self.on_wait is not None:
+            self.on_wait()
 
     def wake(self) -> None:
         """Have the thread of the job look around, whatever it waits for; may be called by any."""
@@ -201,6 +336,7 @@ class LiveRun(JobRun):
 
     def drain(self) -> None:
         """Have sources end where they are."""
+        self._is_drained = True
         if self._feeder is None:
             super().drain()
             return
@@ -216,21 +352,24 @@ class LiveRun(JobRun):
         if control is not None:
             if control.error is None:
                 control.stop()
-                if not self._live_runner.finish(self._options.close_timeout_s):
+                if not self._wait_for_end(control) and control.error is None:
                     _log.warning(
                         "subtasks of job '%s' did not end in time; they are cancelled", self.job.name
                     )
             control.close()
             self._live_runner.cancel()
-            self._live_runner.finish(self._options.close_timeout_s)
+            for region in self._regions:
+                if region.deployment is not None:
+                    region.deployment.finish(self._options.close_timeout_s)
         super().close()
 
     def _wait_for_end(self, control: LiveControl) -> bool:
         """Wait until subtasks have ended that were told to stop; return whether they have."""
         deadline = self._timer() + self._options.close_timeout_s
-        while not self._live_runner.finish(_CLOSING_POLL_S):
-            if control.error is not None or self._timer() > deadline:
-                return False
+        for region in self._regions:
+            while region.deployment is not None and not region.deployment.finish(_CLOSING_POLL_S):
+                if control.error is not None or self._timer() > deadline:
+                    return False
         return True
 
     @property
@@ -239,14 +378,25 @@ class LiveRun(JobRun):
 
     # -- barriers ------------------------------------------------------------------------------------------------
 
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether a barrier is under way that some region has failed in."""
+        return self._barrier is not None
+
     def plan(self) -> EpochPlan:
         """Say that an epoch ends; there is always something to do."""
+        if self._barrier is not None:
+            return self._barrier.plan
         self.epoch += 1
         return self._make_plan(self.epoch)
 
-    def _make_plan(self, epoch: int) -> EpochPlan:
-        subtasks = {subtask: self._subtask_plan(subtask) for subtask in self.subtasks()}
-        return EpochPlan(self.job.job_id, epoch, 0, self._settings.state_dir, subtasks)
+    def _make_plan(self, epoch: int, region: _Region | None = None, attempt: int = 0) -> EpochPlan:
+        wanted = self.subtasks() if region is None else sorted(region.subtasks)
+        subtasks = {subtask: self._subtask_plan(subtask) for subtask in wanted}
+        return EpochPlan(self.job.job_id, epoch, attempt, self._settings.state_dir, subtasks)
+
+    #: Called now and then while a barrier is under way.
+    on_wait: Callable[[], None] | None = None
 
     #: Whether sources are to wait behind the next barrier.
     holds_sources = False
@@ -260,19 +410,25 @@ class LiveRun(JobRun):
         if control is None or feeder is None:
             raise InvariantViolation("a barrier was requested of a run that was not deployed")
         self.tries = 1
-        self._numbers.use(plan.epoch + 1)  # subtasks go on with it at once
-        self._log.plan(plan)
-        feeder.hold()
-        self.barrier_started_ms = started_ms = self._now_ms()
+        if self._barrier is None:
+            self._numbers.use(plan.epoch + 1)  # subtasks go on with it at once
+            self._log.plan(plan)
+            after_ms = self._options.overtakes_after_ms if self.may_overtake else None
+            self._barrier = _Barrier(plan, self._now_ms(), after_ms, self.holds_sources)
+        barrier = self._barrier
+        self.barrier_started_ms = barrier.started_ms
         try:
-            said = self._send_barrier(plan.epoch, control, feeder)
+            said = self._send_barrier(barrier, control, feeder)
         except BaseException:
             check()  # whoever cancels the job makes it fail, too
+            self._let_others_go_on(barrier, control, feeder)
             raise
+        self._barrier = None
+        self._source_snapshots = barrier.source_snapshots
         control.forget(plan.epoch)
         self.barrier_times = {
             subtask: BarrierTimes(
-                max(0, each.first_ms - started_ms),
+                max(0, each.first_ms - barrier.started_ms),
                 each.alignment_ms,
                 each.sync_ms,
                 each.processed_bytes,
@@ -281,42 +437,65 @@ class LiveRun(JobRun):
             )
             for subtask, each in said.items()
         }
-        # Nobody asks whether consumers have read the attempt that reports: a live run has only one.
+        # Nobody asks whether consumers have read the attempt that reports: each region has only one.
         return one_per_subtask(self.job, plan.subtasks, (each.report for each in said.values()))
 
     def _send_barrier(
-        self, epoch: int, control: LiveControl, feeder: SourceFeeder
+        self, barrier: _Barrier, control: LiveControl, feeder: SourceFeeder
     ) -> Mapping[SubtaskId, Acknowledged]:
-        """Trigger a barrier, and return what subtasks say about it."""
-        after_ms = self._options.overtakes_after_ms if self.may_overtake else None
+        """Trigger a barrier where it was not yet triggered, and return what subtasks say about it."""
+        epoch, after_ms = barrier.plan.epoch, barrier.overtakes_after_ms
         until = None if after_ms is None else control.now_s() + after_ms / 1000
-        control.trigger(epoch, self._level_0, overtakes=after_ms == 0)
-        sources = control.wait_for(epoch, self._level_0, until)
+        waiting = [region for region in self._regions if region.number not in barrier.triggered]
+        feeder.hold(self._sources_of(waiting))
+        barrier.triggered.update(region.number for region in waiting)
+        begun_at = frozenset[SubtaskId]().union(*(region.level_0 for region in waiting))
+        control.trigger(epoch, begun_at, overtakes=after_ms == 0)
+        at_sources = frozenset[SubtaskId]().union(*(region.level_0 for region in self._regions))
+        sources = control.wait_for(epoch, at_sources, until)
         if sources is not None:
-            self._sources_passed(feeder, goes_on=until is None)
+            self._sources_passed(barrier, feeder, self._regions, goes_on=until is None)
             said = control.wait_for(epoch, self.subtasks(), until)
             if said is not None:
                 return said
         # It takes too long: from here on the barrier overtakes what is in front of it.
         control.overtake(epoch)
         if sources is None:
-            control.wait_for(epoch, self._level_0)
-            self._sources_passed(feeder, goes_on=False)
+            control.wait_for(epoch, at_sources)
+            self._sources_passed(barrier, feeder, self._regions, goes_on=False)
         said = control.wait_for(epoch, self.subtasks())
         assert said is not None, "it was waited for without a limit"
         return said
 
-    def _sources_passed(self, feeder: SourceFeeder, *, goes_on: bool) -> None:
+    def _sources_of(self, regions: Iterable[_Region]) -> frozenset[str]:
+        vertices = frozenset(each for region in regions for each in region.vertices)
+        return vertices & self._coordinators.keys()
+
+    def _sources_passed(
+        self, barrier: _Barrier, feeder: SourceFeeder, regions: Iterable[_Region], *, goes_on: bool
+    ) -> None:
         """Source subtasks have sent the barrier: what is known of them now is what the checkpoint gets.
 
         Behind a barrier that may overtake they wait for all others: what they read would only be read ahead.
         """
         with feeder.changed:
-            self._source_snapshots = {
-                vertex_id: coordinator.snapshot() for vertex_id, coordinator in self._coordinators.items()
-            }
-        if goes_on and not self.holds_sources:
-            feeder.release()
+            # Those that a failure has let go on were asked then.
+            passed = self._sources_of(regions) - barrier.source_snapshots.keys()
+            for vertex_id in passed:
+                barrier.source_snapshots[vertex_id] = self._coordinators[vertex_id].snapshot()
+        if goes_on and not barrier.holds_sources:
+            feeder.release(passed)
+
+    def _let_others_go_on(self, barrier: _Barrier, control: LiveControl, feeder: SourceFeeder) -> None:
+        """A region has failed: sources of others that the barrier has passed need not wait until it runs again."""
+        there = control.acknowledged(barrier.plan.epoch)
+        for region in self._regions:
+            # What a barrier that overtakes has in front of it is known when all subtasks have answered.
+            needed = region.level_0 if barrier.overtakes_after_ms is None else region.subtasks
+            if needed <= there and not control.has_failed(region.number):
+                self._sources_passed(barrier, feeder, [region], goes_on=False)
+                if not barrier.holds_sources:
+                    feeder.release(self._sources_of([region]))
 
     def go_on(self) -> None:
         """Feed sources again that were held at the last barrier, unless subtasks still work off what it overtook."""
@@ -327,9 +506,9 @@ class LiveRun(JobRun):
 
     # -- sources -------------------------------------------------------------------------------------------------
 
-    def _progressed(self, subtask: SubtaskId, said: SubtaskProgress) -> None:
+    def _progressed(self, subtask: SubtaskId, said: SubtaskProgress, attempt: int) -> None:
         assert self._feeder is not None, "only those that were fed make progress"
-        self._feeder.progressed(subtask, said)
+        self._feeder.progressed(subtask, said, attempt)
 
     def _plan_source(
         self, vertex_id: str, max_records: int, out: frozenset[int]

@@ -94,7 +94,10 @@ class SourceFeeder:
         self._told: dict[SubtaskId, tuple[frozenset[str], frozenset[str]]] = {}
         #: Subtasks that were asked to give their lease back.
         self._recalled: set[SubtaskId] = set()
-        self._is_held = False
+        #: Sources that get nothing for now.
+        self._held: set[str] = set()
+        #: The attempt at each source, by vertex id; what an earlier one has read counts no more.
+        self._attempts: dict[str, int] = {}
         self._is_closed = False
         self._thread = threading.Thread(target=self._run, name="headrace-feeder", daemon=True)
 
@@ -102,21 +105,35 @@ class SourceFeeder:
         """Begin to feed."""
         self._thread.start()
 
-    def hold(self) -> None:
-        """Feed nothing until `release`."""
+    def hold(self, vertices: Collection[str] | None = None) -> None:
+        """Feed these sources, or all, nothing until `release`."""
         with self.changed:
-            self._is_held = True
+            self._held.update(self._coordinators if vertices is None else vertices)
 
     @property
     def is_held(self) -> bool:
-        """Whether nothing is fed."""
-        return self._is_held
+        """Whether some source is fed nothing."""
+        return bool(self._held)
 
-    def release(self) -> None:
-        """Go on."""
+    def release(self, vertices: Collection[str] | None = None) -> None:
+        """Go on with these sources, or with all."""
         with self.changed:
-            self._is_held = False
+            self._held.difference_update(self._held.copy() if vertices is None else vertices)
             self.changed.notify_all()
+
+    def begin(self, attempts: Mapping[str, int]) -> None:
+        """Start sources over, whose coordinators are new, and hold them; the caller has `changed`.
+
+        Args:
+            attempts: The number of the attempt by the source's vertex id.
+        """
+        self._attempts |= attempts
+        for subtask in [each for each in (*self._busy, *self._told) if each.vertex_id in attempts]:
+            self._busy.pop(subtask, None)
+            self._told.pop(subtask, None)
+            self._recalled.discard(subtask)
+        # What is sent to a subtask that is not there yet is lost.
+        self._held.update(attempts)
 
     def wake(self) -> None:
         """Look again: something has changed."""
@@ -136,9 +153,11 @@ class SourceFeeder:
         """Whether all sources have read everything there will ever be."""
         return all(coordinator.has_ended for coordinator in self._coordinators.values())
 
-    def progressed(self, subtask: SubtaskId, said: SubtaskProgress) -> None:
-        """Take over what a subtask has read."""
+    def progressed(self, subtask: SubtaskId, said: SubtaskProgress, attempt: int = 0) -> None:
+        """Take over what a subtask of an attempt has read."""
         with self.changed:
+            if attempt != self._attempts.get(subtask.vertex_id, attempt):
+                return
             fed = self._busy.pop(subtask, None)
             coordinator = self._coordinators[subtask.vertex_id]
             coordinator.advance(
@@ -158,7 +177,7 @@ class SourceFeeder:
         with self.changed:
             while not self._is_closed:
                 try:
-                    delay_s = self._idle_poll_s if self._is_held else self._feed()
+                    delay_s = self._feed()
                 except Exception as error:  # noqa: BLE001 - a connector's, which may raise anything
                     self._fail(error)
                     return
@@ -168,7 +187,7 @@ class SourceFeeder:
         """Feed those that have nothing to do; return after how many seconds to look again."""
         delays = [self._idle_poll_s * 100]
         for vertex_id, coordinator in self._coordinators.items():
-            if coordinator.has_ended:
+            if coordinator.has_ended or vertex_id in self._held:
                 continue
             if coordinator.plans_anywhere and vertex_id not in self._aligned:
                 self._lease(vertex_id, coordinator)

@@ -6,7 +6,7 @@ the job runs narrower; with more, up to what it asks for, or in reactive mode up
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -49,20 +49,38 @@ class AdaptiveSettings:
         )
 
 
+def widest_fitting(parallelism: Callable[[int], Mapping[str, int]], slots: int) -> int:
+    """Return the highest parallelism of a live job whose subtasks all have a slot; 1 if there are too few for any.
+
+    Args:
+        parallelism: Returns what vertices have at a parallelism of the job; never less with a higher one.
+        slots: How many there are.
+    """
+    room = 1
+    while room < slots and sum(parallelism(room + 1).values()) <= slots:
+        room += 1
+    return room
+
+
 class AdaptiveScheduler:
     """Decides about one job.
 
     Args:
         settings: The options.
         job: The job as it was submitted.
+        is_live: Whether every subtask has a slot of its own.
     """
 
-    def __init__(self, settings: AdaptiveSettings, job: JobGraph) -> None:
+    def __init__(self, settings: AdaptiveSettings, job: JobGraph, *, is_live: bool = False) -> None:
         self._settings = settings
+        self._is_live = is_live
         self._most = {vertex.vertex_id: self._most_of(vertex, job) for vertex in job.vertices}
         self._groups = max(1, len(job.slots_by_group()))
-        #: With so many slots there is nothing to wait for.
-        self._enough = self._groups * max(self._most.values(), default=1)
+        #: With fewer slots the job cannot run, and with so many there is nothing to wait for.
+        self._least = len(self._most) if is_live else self._groups
+        self._enough = (
+            sum(self._most.values()) if is_live else self._groups * max(self._most.values(), default=1)
+        )
         self._slots: int | None = None
         self._slots_since_ms = 0
         self._looked_ms: int | None = None
@@ -88,7 +106,7 @@ class AdaptiveScheduler:
             may_grow: Whether more may come.
         """
         self._see(slots, now_ms)
-        if slots < self._groups:
+        if slots < self._least:
             return None
         is_settled = now_ms - self._slots_since_ms >= self._settings.submission_stabilization_ms
         if may_grow and slots < self._enough and not is_settled:
@@ -105,7 +123,7 @@ class AdaptiveScheduler:
         """
         self._see(slots, now_ms)
         wanted = self._fitting(slots)
-        if slots == 0 or wanted == dict(present):
+        if slots < (self._least if self._is_live else 1) or wanted == dict(present):
             return None
         if now_ms - self._slots_since_ms < self._settings.stabilization_ms:
             return None
@@ -120,7 +138,10 @@ class AdaptiveScheduler:
 
     def _fitting(self, slots: int) -> dict[str, int]:
         # Slot sharing groups do not share slots with each other.
-        room = max(1, slots // self._groups)
+        room = widest_fitting(self._at, slots) if self._is_live else max(1, slots // self._groups)
+        return self._at(room)
+
+    def _at(self, room: int) -> dict[str, int]:
         return {vertex_id: min(most, room) for vertex_id, most in self._most.items()}
 
     def _most_of(self, vertex: JobVertex, job: JobGraph) -> int:

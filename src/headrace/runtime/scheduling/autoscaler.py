@@ -24,6 +24,7 @@ from headrace.config.options import scheduler
 from headrace.errors import ConfigurationError
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.rescaling import is_single
+from headrace.runtime.scheduling.adaptive_scheduler import widest_fitting
 
 __all__ = ["Autoscaler", "AutoscalerSettings", "ScalingDecision"]
 
@@ -102,10 +103,14 @@ class Autoscaler:
         settings: The options.
         job: The job as it was submitted: vertices keep their parallelism relative to each other.
         now_ms: The time.
+        is_live: Whether every subtask has a slot of its own.
     """
 
-    def __init__(self, settings: AutoscalerSettings, job: JobGraph, now_ms: int) -> None:
+    def __init__(
+        self, settings: AutoscalerSettings, job: JobGraph, now_ms: int, *, is_live: bool = False
+    ) -> None:
         self._settings = settings
+        self._is_live = is_live
         widest = max((vertex.parallelism for vertex in job.vertices), default=1)
         #: Of vertices that can be changed: their part of the job's parallelism, and their limit.
         self._parts = {
@@ -142,7 +147,9 @@ class Autoscaler:
         first = inside[0]
         cut = max(0.0, begin - (first.ended_ms - first.wall_ms))
         work = sum(each.work_ms for each in inside) - first.work_ms * cut / max(first.wall_ms, 1e-9)
-        return min(1.0, work / max(1, now_ms - begin))
+        # A live job is at work behind its last barrier, too; how much is said with the next one.
+        end = inside[-1].ended_ms if self._is_live else now_ms
+        return min(1.0, work / max(1, end - begin))
 
     def decide(self, present: Mapping[str, int], slots: int, now_ms: int) -> dict[str, int] | None:
         """Return the parallelism to change to, by vertex id; None to stay.
@@ -157,20 +164,30 @@ class Autoscaler:
             return None
         if self._changed_ms is not None and now_ms - self._changed_ms < settings.cooldown_ms:
             return None
+        if self._is_live and not any(each.ended_ms > now_ms - settings.window_ms for each in self._epochs):
+            return None  # its barriers are further apart than the window is long
         before = max(present[vertex_id] for vertex_id in self._parts)
         utilization = self.utilization(now_ms)
-        after, reason = self._wanted(before, utilization, max(1, slots // self._groups))
-        wanted = {
-            **present,
-            **{
-                vertex_id: min(limit, max(1, round(part * after)))
-                for vertex_id, (part, limit) in self._parts.items()
-            },
-        }
+        after, reason = self._wanted(before, utilization, self._room(present, slots))
+        wanted = self._at(present, after)
         if after == before or wanted == dict(present):
             return None
         self.decisions.append(ScalingDecision(now_ms, utilization, before, after, reason))
         return wanted
+
+    def _at(self, present: Mapping[str, int], width: int) -> dict[str, int]:
+        """Return what vertices have at a parallelism of the job."""
+        changed = {
+            vertex_id: min(limit, max(1, round(part * width)))
+            for vertex_id, (part, limit) in self._parts.items()
+        }
+        return {**present, **changed}
+
+    def _room(self, present: Mapping[str, int], slots: int) -> int:
+        """Return the highest parallelism there are slots for."""
+        if self._is_live:
+            return widest_fitting(lambda width: self._at(present, width), slots)
+        return max(1, slots // self._groups)
 
     def changed(self, now_ms: int) -> None:
         """Begin anew: the job has another parallelism."""

@@ -44,7 +44,7 @@ class Scheduler:
         self.autoscaler = autoscaler
         self._is_live = is_live
         self._slots = slots
-        self._adaptive = None if adaptive is None else AdaptiveScheduler(adaptive, job)
+        self._adaptive = None if adaptive is None else AdaptiveScheduler(adaptive, job, is_live=is_live)
         #: How long to wait for slots.
         self.timeout_ms = timeout_ms if adaptive is None else adaptive.submission_timeout_ms
 

@@ -62,14 +62,13 @@ from headrace.runtime.task.live_sampling import LiveSampling
 from headrace.runtime.task.live_settings import LiveSettings
 from headrace.runtime.task.live_task import LiveTask
 from headrace.runtime.task.mailbox import Mailbox
+from headrace.runtime.task.outbox import Outbox, Sent
 from headrace.runtime.task.overtaken import Recorder, write_overtaken
 from headrace.storage.paths import join_path
 from headrace.util import clock
 
 #: The loop looks around at least this often.
 _LONGEST_WAIT_S = 1.0
-#: A partition of the next level, and a buffer for it.
-Sent = tuple[int, bytes]
 
 
 @dataclass(frozen=True)
@@ -120,7 +119,7 @@ class LiveSubtask:
             barrier_paths(code.job, layout, level, partition),
             self._recorded,
         )
-        self._outbox: list[Sent] = []
+        self._outbox = Outbox()
         self._epoch = plan.epoch
         #: None if the subtask had ended before the run began, or has ended since.
         self._task: LiveTask | None = None
@@ -151,8 +150,8 @@ class LiveSubtask:
         #: Splits that a source reads on its own, and what it was told with them.
         self._lease: LeasedSplits | None = None
         self._lease_plan = SubtaskPlan()
-        #: How long the loop has waited for something to do, and for others to take what it sends, s.
-        self._idle_s = self._blocked_s = 0.0
+        #: How long the loop has waited for something to do, s.
+        self._idle_s = 0.0
         #: When the last barrier passed, and these two then.
         self._spent = (time.monotonic(), 0.0, 0.0)
         self.connection: Connection | None = None
@@ -160,14 +159,17 @@ class LiveSubtask:
 
     def _make_task(self) -> LiveTask:
         code = self._code
-        return LiveTask(code.job, self._layout, self._subtask, code.lineage, code.settings)
+        return LiveTask(
+            code.job, self._layout, self._subtask, code.lineage, code.settings, attempt=self._plan.attempt
+        )
 
     # -- life ----------------------------------------------------------------------------------------------------
 
     def connect(self) -> None:
         """Introduce the subtask to the driver."""
         self.connection = Connection.open(self._settings.address, self._settings.secret)
-        self._tell(Hello(VERSION, *self._subtask, host=socket.gethostname(), pid=os.getpid()))
+        host, pid = socket.gethostname(), os.getpid()
+        self._tell(Hello(VERSION, *self._subtask, host=host, pid=pid, attempt=self._plan.attempt))
         threading.Thread(target=self._listen, name="headrace-control", daemon=True).start()
         # Not by the loop: a function may take long over a record.
         threading.Thread(target=self._beat_regularly, name="headrace-heartbeat", daemon=True).start()
@@ -269,7 +271,7 @@ class LiveSubtask:
                 break
             self._on_buffer(*waiting)
             if self._outbox:
-                yield from self._leaving()
+                yield from self._outbox.leave()
         if self._backlog is not None and not self._mailbox.is_over_limit:
             drained, self._backlog = self._backlog, None
             self._tell(Drained(drained))
@@ -277,7 +279,7 @@ class LiveSubtask:
         if self._mailbox.is_empty:
             self._flush()
         if self._outbox:
-            yield from self._leaving()
+            yield from self._outbox.leave()
 
     def _buffers_at_once(self) -> int:
         """Return how many buffers to work off before looking at the clock."""
@@ -324,7 +326,7 @@ class LiveSubtask:
     def _beat_regularly(self) -> None:
         beaten, idle_before, blocked_before = time.monotonic(), 0.0, 0.0
         while not self._ended.wait(self._settings.heartbeat_ms / 1000):
-            now, idle_s, blocked_s = time.monotonic(), self._idle_s, self._blocked_s
+            now, idle_s, blocked_s = time.monotonic(), self._idle_s, self._outbox.blocked_s
             spent = (idle_s - idle_before, blocked_s - blocked_before)
             busy_s = max(0.0, now - beaten - sum(spent))
             try:
@@ -336,6 +338,7 @@ class LiveSubtask:
 
     def _beat(self, busy_s: float, idle_s: float, blocked_s: float) -> Beat:
         waiting_bytes = self._mailbox.waiting_bytes + self._alignment.held_bytes
+        leaving_buffers, leaving_bytes, output_usage = self._outbox.waiting()
         return Beat(
             busy_ms=round(busy_s * 1000),
             idle_ms=round(idle_s * 1000),
@@ -343,6 +346,9 @@ class LiveSubtask:
             waiting_buffers=self._mailbox.count + self._alignment.held_buffers,
             waiting_bytes=waiting_bytes,
             pool_usage=min(1.0, waiting_bytes / self._settings.mailbox_bytes),
+            leaving_buffers=leaving_buffers,
+            leaving_bytes=leaving_bytes,
+            output_usage=output_usage,
         )
 
     def _flush(self) -> None:
@@ -352,16 +358,9 @@ class LiveSubtask:
             for operator_id, shown in self._task.take_shown():
                 self._tell(SubtaskOutput(operator_id, pickle.dumps(shown, protocol=5)))
 
-    def _leaving(self) -> Iterator[Sent]:
-        """Yield what is to go out; the time that takes is the time that others cannot follow."""
-        outbox, self._outbox = self._outbox, []
-        started = time.monotonic()
-        yield from outbox
-        self._blocked_s += time.monotonic() - started
-
     def _send(self, level: int, partition: int, buffer: bytes) -> None:
         hop = self._layout.next_hop(level, partition, from_level=self._level)
-        self._outbox.append((hop, buffer))
+        self._outbox.put(hop, buffer)
 
     @property
     def _is_source(self) -> bool:
@@ -387,7 +386,7 @@ class LiveSubtask:
             case _:
                 raise ClusterError(f"a live subtask cannot take a {type(message).__name__} message")
         if self._outbox:
-            yield from self._leaving()
+            yield from self._outbox.leave()
 
     def _on_lease(self, lease: Lease) -> None:
         assert self._task is not None, "one that has ended gets nothing to read"
@@ -407,7 +406,7 @@ class LiveSubtask:
             if self._is_flush_due():
                 self._flush()
             if self._outbox:
-                yield from self._leaving()
+                yield from self._outbox.leave()
         if task.has_seen_end or not lease.open_splits:
             self._end_lease()
         elif task.records_read == before:
@@ -428,11 +427,11 @@ class LiveSubtask:
             if self._is_flush_due():
                 self._flush()
             if self._outbox:
-                yield from self._leaving()
+                yield from self._outbox.leave()
         # What was read leaves first: the next feed takes a moment to come.
         self._flush()
         if self._outbox:
-            yield from self._leaving()
+            yield from self._outbox.leave()
         self._tell_progress(task, dict(task.progress), task.records_fed)
 
     def _tell_progress(self, task: LiveTask, progress: Mapping[str, object], records: int) -> None:
@@ -581,7 +580,7 @@ class LiveSubtask:
 
     def _with_times(self, report: SubtaskReport) -> SubtaskReport:
         """Say how the time since the last barrier was spent."""
-        now, idle_s, blocked_s = time.monotonic(), self._idle_s, self._blocked_s
+        now, idle_s, blocked_s = time.monotonic(), self._idle_s, self._outbox.blocked_s
         ended, idle_before, blocked_before = self._spent
         self._spent = (now, idle_s, blocked_s)
         held_s = blocked_s - blocked_before

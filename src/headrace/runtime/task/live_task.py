@@ -16,6 +16,7 @@ from typing import Any
 from headrace.elements import LatencyMarker
 from headrace.metrics.reports import MetricName, MetricReport
 from headrace.operators.base import EpochPlace
+from headrace.operators.context import TaskPlace
 from headrace.operators.io import SinkTask, SourceTask
 from headrace.operators.leased_splits import LeasedSplits
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskPlan, SubtaskReport
@@ -37,6 +38,16 @@ class LiveTask(StreamTask):
     _has_lease = False
     #: Records that the source has read in this epoch.
     _records_read = 0
+
+    def __init__(self, *args: Any, attempt: int = 0, **named: Any) -> None:
+        #: How often the region was started before.
+        self._region_attempt = attempt
+        super().__init__(*args, **named)
+
+    def _copy_name(self, place: TaskPlace) -> str:
+        """Return a name of its own for each attempt: one that has failed may still be writing."""
+        name = super()._copy_name(place)
+        return name if self._region_attempt == 0 else f"{name}-{self._region_attempt}"
 
     def begin(self, plan: EpochPlan, spark_attempt: int, send: SendBuffer) -> None:
         """Restore the state that the run starts from, and open the functions."""

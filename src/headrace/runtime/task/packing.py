@@ -5,14 +5,16 @@ They are those between two python stages, and from one to a sink, if workers can
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 
 from headrace.graph.job_graph import JobEdge, JobGraph, JobVertex
 from headrace.graph.table_job import fragment_of
-from headrace.operators.table.base import InputSpec, TableOperator
+from headrace.operators.table.base import InputSpec, TableOperator, quote
 from headrace.operators.table.declarations import (
     SinkMode,
     StatefulNode,
@@ -22,11 +24,14 @@ from headrace.operators.table.declarations import (
 from headrace.operators.table.factory import as_spark_gives
 from headrace.operators.table.join import JoinOperator
 from headrace.operators.table.packed_input import PackedInput
-from headrace.operators.table.steps import KIND, Fragment, columns_read
+from headrace.operators.table.steps import KIND, Fragment, Select, Step, Where, columns_read, read_steps
 from headrace.runtime.task.table_task import has_kinds
 from headrace.state.key_secret import KeySecret
 
-_UTC = ("UTC", "Etc/UTC", "Z", "GMT", "Etc/GMT", "+00:00")
+#: Names of the zone in which local times are moments.
+UTC_ZONES = ("UTC", "Etc/UTC", "Z", "GMT", "Etc/GMT", "+00:00")
+#: A column of a join's condition; texts and names in it are passed over.
+_PLACE = re.compile(r"'[^']*'|`[^`]*`|\b([lr]\d+)\b")
 _ZONE = "spark.sql.session.timeZone"
 
 
@@ -43,7 +48,7 @@ class Packing:
         self._job = job
         self._operators = operators
         self._secret = secret
-        self._is_utc = job.session_settings.get(_ZONE) in _UTC
+        self._is_utc = job.session_settings.get(_ZONE) in UTC_ZONES
         self._edges: dict[tuple[str, int], PackedInput] = {}
         for vertex_id in operators:
             inputs = job.inputs_of(vertex_id)
@@ -54,24 +59,43 @@ class Packing:
         for vertex in job.vertices:
             inputs, sink = job.inputs_of(vertex.vertex_id), vertex.head.declaration
             if isinstance(sink, TableSinkDeclaration) and len(inputs) == 1:
-                if not sink.not_null:
-                    self._add(inputs[0], (), goes_by_keys=sink.mode is SinkMode.UPSERT)
+                # Packets are not divided by what is in them.
+                if not sink.not_null and not sink.shuffle_by:
+                    self._add(
+                        inputs[0],
+                        (),
+                        goes_by_keys=sink.mode is SinkMode.UPSERT,
+                        is_discarded=sink.sink.discards,
+                    )
 
     def into(self, vertex_id: str, side: int) -> PackedInput | None:
         """Return how the rows of an input, or of a sink, are packed; None if they are not."""
         return self._edges.get((vertex_id, side))
 
-    def out_of(self, vertex_id: str) -> PackedInput | None:
-        """Return how a stateful node packs what comes out of it; None if it does not."""
+    def out_of(self, vertex_id: str) -> tuple[PackedInput, ...]:
+        """Return how a stateful node packs what comes out of it, for each of its readers; nothing if it does not."""
+        if vertex_id not in self._operators:
+            return ()
         edges = self._job.outputs_of(vertex_id)
-        if len(edges) != 1 or vertex_id not in self._operators:
-            return None
-        return self.into(edges[0].target_vertex, edges[0].target_input)
+        found = [self.into(edge.target_vertex, edge.target_input) for edge in edges]
+        packed = tuple(each for each in found if each is not None)
+        return packed if len(packed) == len(edges) else ()
 
-    def _add(self, edge: JobEdge, specs: Sequence[InputSpec], *, goes_by_keys: bool = False) -> None:
+    def has(self, edge: JobEdge) -> bool:
+        """Whether the rows of an edge are packed, if they are in columns where it begins."""
+        return self.into(edge.target_vertex, edge.target_input) is not None
+
+    def _add(
+        self,
+        edge: JobEdge,
+        specs: Sequence[InputSpec],
+        *,
+        goes_by_keys: bool = False,
+        is_discarded: bool = False,
+    ) -> None:
         packed = self._packed(edge, specs)
         if packed is not None:
-            packed = replace(packed, goes_by_keys=goes_by_keys)
+            packed = replace(packed, goes_by_keys=goes_by_keys, is_discarded=is_discarded)
             self._edges[edge.target_vertex, edge.target_input] = packed
 
     def _packed(self, edge: JobEdge, specs: Sequence[InputSpec]) -> PackedInput | None:
@@ -80,19 +104,21 @@ class Packing:
         if source is None:
             return None
         columns, fragment = source
-        names = columns_read(list(columns), fragment.steps)
+        steps = tuple(read_steps(fragment.steps))
+        names = columns_read(list(columns), steps)
         if has_kinds(self._job, edge):
             names.add(KIND)
             columns = {**columns, KIND: pa.int8()}
         packed = PackedInput(
             source=tuple((name, kind) for name, kind in columns.items() if name in names),
-            steps=fragment.steps,
+            steps=steps,
             schema=as_spark_gives(fragment.schema),
             specs=tuple(specs),
             is_utc=self._is_utc,
             parallelism=vertex.parallelism,
             max_parallelism=vertex.max_parallelism,
             secret=self._secret,
+            target=edge.target_vertex,
         )
         return packed if packed.source and packed.is_understood else None
 
@@ -103,11 +129,25 @@ class Packing:
             columns = {column.name: column.arrow for column in as_spark_gives(declaration.schema)}
             first = declaration.fragment.steps if declaration.fragment is not None else ()
             return columns, Fragment((*first, *fragment.steps), fragment.schema)
-        if isinstance(declaration, StatefulNode) and len(self._job.outputs_of(vertex.vertex_id)) == 1:
-            if not is_checked(declaration, self._operators[vertex.vertex_id]):
-                return None
-            return {column.name: column.arrow for column in as_spark_gives(declaration.output)}, fragment
+        if isinstance(declaration, StatefulNode):
+            columns = {column.name: column.arrow for column in as_spark_gives(declaration.output)}
+            if is_checked(declaration, self._operators[vertex.vertex_id]):
+                return columns, fragment
+            steps = _checked_pairs(declaration, list(columns))
+            return columns, Fragment((*steps, *fragment.steps), fragment.schema)
         return None
+
+
+def _checked_pairs(join: StatefulNode, names: Sequence[str]) -> tuple[Step, ...]:
+    """Return what checks the pairs of a join: its condition names columns by side and position."""
+    declaration: Any = join
+    left = len(declaration.left)
+    placed = [f"l{at}" if at < left else f"r{at - left}" for at in range(len(names))]
+    return (
+        Select(tuple((quote(name), place) for name, place in zip(names, placed, strict=True))),
+        Where(_PLACE.sub(lambda found: f"`{found[1]}`" if found[1] else found[0], declaration.condition)),
+        Select(tuple((quote(place), name) for name, place in zip(names, placed, strict=True))),
+    )
 
 
 def is_checked(declaration: StatefulNode, operator: TableOperator) -> bool:

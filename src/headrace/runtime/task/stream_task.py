@@ -155,6 +155,10 @@ class StreamTask:
         else:
             yield from self._process_inputs(self._noted(buffers))
 
+    def in_order(self, buffers: Iterable[tuple[Header, bytes]]) -> list[tuple[Header, bytes]]:
+        """Return the epoch's input in the order in which it is read."""
+        return self._gate.in_order(buffers)
+
     def report(self) -> SubtaskReport:
         """The barrier: send what waits, write state down, and say what was done."""
         committables: dict[str, Any] = {}
@@ -189,6 +193,7 @@ class StreamTask:
             user_metrics=self._user_metrics(),
             accumulators=self._accumulators.report(),
             trace=self._trace.take(),
+            waited_ns=sum(link.operator.waited_ns for link in self._links),
         )
         return self._attempt.stamped(report)
 
@@ -372,7 +377,7 @@ class StreamTask:
                 source_name=link.node.name,
                 send=send,
             )
-            partitions.append((edge.side_tag, partition))
+            partitions.append((edge.side_tag, self._trace.sending(partition)))
         return partitions
 
     def _make_context(self, link: ChainLink) -> OperatorContext:
@@ -390,12 +395,16 @@ class StreamTask:
             cached_files=self._settings.cached_files,
         )
 
+    def _copy_name(self, place: TaskPlace) -> str:
+        """Return what the host's copy of an operator's state is called."""
+        return f"{place.subtask}-of-{place.parallelism}"
+
     def _make_keyed_state(self, place: TaskPlace, metrics: InMemoryMetricGroup) -> KeyedStateBackend:
         directory = copy_directory(
             self._settings,
             self._lineage,
             place.operator_id,
-            f"{place.subtask}-of-{place.parallelism}",
+            self._copy_name(place),
         )
         groups = key_group_range(place.subtask, place.max_parallelism, place.parallelism)
         latency = self._settings.state_latency

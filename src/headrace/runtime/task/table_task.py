@@ -18,7 +18,7 @@ from headrace.graph.table_job import fragment_of, producer_of
 from headrace.metrics import MetricGroup
 from headrace.metrics.metricbase import InMemoryMetricGroup
 from headrace.metrics.reports import CounterReport, MetricName
-from headrace.operators.table.base import EpochTime, TableOperator
+from headrace.operators.table.base import EpochOutput, EpochTime, TableOperator
 from headrace.operators.table.declarations import StatefulNode
 from headrace.operators.table.factory import build_operator
 from headrace.operators.table.steps import Schema
@@ -30,6 +30,7 @@ from headrace.runtime.task.kept_tasks import KeptTasks
 from headrace.runtime.task.scratch import copy_directory, renew_scratch
 from headrace.runtime.task.settings import TaskSettings
 from headrace.runtime.task.table_time import VertexTime, time_state
+from headrace.runtime.task.table_trace import RecordedStage, record_stage, to_stream, trace_of_rows
 from headrace.state.changes import table_change, write_change
 from headrace.state.columnar.copy import TableCopy
 from headrace.state.handles import StateChain, StateFile
@@ -106,6 +107,7 @@ class TableTask:
         inputs: Mapping[int, pa.Table],
         spark_attempt: int = 0,
         make_context: ContextMaker | None = None,
+        attempt: TaskAttempt | None = None,
     ) -> tuple[pa.Table, SubtaskReport]:
         """Work off the subtask's rows of an epoch, by side; returns what comes out, and the report.
 
@@ -115,8 +117,10 @@ class TableTask:
             inputs: The rows.
             spark_attempt: How often Spark has tried before.
             make_context: Makes what functions of the user's learn when they are opened.
+            attempt: The attempt that is replayed; a new one if None.
         """
-        attempt = TaskAttempt(plan, spark_attempt)
+        attempt = attempt or TaskAttempt(plan, spark_attempt)
+        self._record(plan, at, inputs, attempt)  # first, so that a try that fails can be replayed as well
         metrics = InMemoryMetricGroup()
         self.has_ended = at.is_final
         own: SubtaskPlan = plan.subtasks[self._subtask]
@@ -127,15 +131,12 @@ class TableTask:
         )
         renew_scratch(self._settings)
         watch = Stopwatch()
+        now = EpochTime(at.before, at.after, attempt.started_ms, at.is_final, plan.epoch)
         try:
             with watch.on(STATE_READ):
                 self._copy.catch_up(chain, groups)
-            now = EpochTime(at.before, at.after, attempt.started_ms, at.is_final, plan.epoch)
-            with self._opened(metrics, make_context), watch.on(COMPUTE):
-                output = self._operator.process(inputs, self._copy.tables, now)
-            read_ns = sum(table.take_read_ns() for table in self._copy.tables.values())
-            watch.add(STATE_READ, read_ns)
-            watch.add(COMPUTE, -read_ns)
+            with self._opened(metrics, make_context):
+                output = self._processed(inputs, now, watch)
         finally:
             self._copy.release()
         with watch.on(STATE_WRITE):
@@ -156,8 +157,28 @@ class TableTask:
             bytes_out=output.rows.nbytes,
             user_metrics={operator_id: counted} if counted else {},
             spent_ns=watch.spent_ns,
+            trace=None if self._settings.recording is None else trace_of_rows(operator_id, output.rows),
         )
         return output.rows, attempt.stamped(report)
+
+    def _processed(self, inputs: Mapping[int, pa.Table], now: EpochTime, watch: Stopwatch) -> EpochOutput:
+        """Run the operator; what it reads of state while it computes counts as reading."""
+        with watch.on(COMPUTE):
+            output = self._operator.process(inputs, self._copy.tables, now)
+        read_ns = sum(table.take_read_ns() for table in self._copy.tables.values())
+        watch.add(STATE_READ, read_ns)
+        watch.add(COMPUTE, -read_ns)
+        return output
+
+    def _record(
+        self, plan: EpochPlan, at: VertexTime, inputs: Mapping[int, pa.Table], attempt: TaskAttempt
+    ) -> None:
+        """Keep what the attempt is given, if the job is recorded."""
+        recording = self._settings.recording
+        if recording is not None:
+            kept = {side: to_stream(rows) for side, rows in inputs.items()}
+            stage = RecordedStage(at, attempt.started_ms, kept)
+            record_stage(recording, plan, self._subtask, attempt.attempt_id, stage)
 
     def _written(
         self, rows: Mapping[str, RowSet], chain: StateChain, plan: EpochPlan, attempt: TaskAttempt

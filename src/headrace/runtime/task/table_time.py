@@ -14,9 +14,10 @@ from dataclasses import dataclass
 
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
 from headrace.graph.job_graph import JobGraph, JobVertex
-from headrace.graph.table_job import producer_of
+from headrace.graph.table_job import fragment_of, producer_of
 from headrace.operators.table.bridge import TableToStream
 from headrace.operators.table.declarations import StatefulNode, TableWatermarkDeclaration
+from headrace.operators.table.steps import reads_watermark
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskPlan, TableTime
 from headrace.runtime.task.time_parts import NO_TIME, SPLIT_TIMES, TIME
 from headrace.state.operator_state import own_part, with_own_part
@@ -110,6 +111,8 @@ def border_time(times: Sequence[TableTime]) -> VertexTime:
 def needs_event_time(job: JobGraph, vertex_id: str) -> bool:
     """Whether something behind a vertex goes by its watermark."""
     for edge in job.outputs_of(vertex_id):
+        if reads_watermark(fragment_of(edge).steps):
+            return True
         declaration = job.vertex(edge.target_vertex).head.declaration
         if isinstance(declaration, TableToStream):
             return True
@@ -152,6 +155,16 @@ def scan_watermark(vertex: JobVertex, plan: EpochPlan) -> int:
         idle = max((seen_by(part, vertex.head.operator_id) for part in parts), default=MIN_WATERMARK)
         return MAX_WATERMARK if ended else idle
     return min(seen_by(part, vertex.head.operator_id) for part in active)
+
+
+def watermark_of_rows(vertex: JobVertex, plan: EpochPlan, time: VertexTime) -> int | None:
+    """Return how far event time has come where the rows of a vertex are; None: there is no watermark yet.
+
+    Of a scan, what the rows before this epoch say; rows that a node emits are followed by the watermark that they
+    were waiting for.
+    """
+    known = scan_watermark(vertex, plan) if vertex.is_source else _held_back(time.before, time.held_ms)
+    return None if known == MIN_WATERMARK else known
 
 
 def subtask_plans(vertex: JobVertex, plan: EpochPlan) -> list[SubtaskPlan]:

@@ -12,6 +12,7 @@ from headrace.operators.io import SinkTask, SourceTask
 from headrace.operators.recorded_reader import RecordingReader
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, TaskTrace
 from headrace.runtime.epoch.recording import RecordingSettings, epoch_directory, task_file
+from headrace.runtime.exchange.result_partition import ResultPartition
 from headrace.runtime.task.chain import ChainLink
 from headrace.runtime.task.settings import TaskSettings
 from headrace.runtime.task.sink_digest import SinkDigest
@@ -39,6 +40,10 @@ class Trace:
     def pieces(self, batches: Iterator[Batch]) -> Iterator[Batch]:
         """Look at the records that the subtask gets."""
         return batches
+
+    def sending(self, partition: ResultPartition) -> ResultPartition:
+        """Look at what leaves the subtask along an edge; called once per edge and epoch."""
+        return partition
 
     def take(self) -> TaskTrace | None:
         """Return what the report of the epoch says about it."""

@@ -15,6 +15,7 @@ import { graph } from "./views/graph.js";
 import { logs } from "./views/logs.js";
 import { overview } from "./views/overview.js";
 import { timeline } from "./views/timeline.js";
+import { why } from "./views/why.js";
 
 // A view: { name, load(params, signal, state) -> data, render(data, params, state, ctx) -> nodes, title(data, params) }.
 const ROUTES = compile([
@@ -27,6 +28,7 @@ const ROUTES = compile([
   ["jobs/:job/epochs/:epoch", timeline],
   ["jobs/:job/checkpoints", checkpoints],
   ["jobs/:job/exceptions", exceptions],
+  ["jobs/:job/why", why],
   ["jobs/:job/back-pressure", backPressure],
   ["jobs/:job/back-pressure/:vertex", backPressure],
   ["jobs/:job/configuration", configuration],

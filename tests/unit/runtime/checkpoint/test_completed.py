@@ -12,11 +12,11 @@ from headrace.common.job_status import JobStatus
 from headrace.config.options.checkpointing import ExternalizedCheckpointRetention as Retention
 from headrace.errors import InvariantViolation
 from headrace.runtime.checkpoint.completed import CompletedCheckpointStore, Freed
+from headrace.runtime.checkpoint.savepoints import write_savepoint
 from headrace.runtime.checkpoint.storage import (
     CheckpointDirectory,
     StoredCheckpoint,
     discard,
-    write_savepoint,
 )
 from tests.unit.runtime.checkpoint.snapshots import checkpoint, written
 
@@ -52,6 +52,19 @@ def test_a_file_is_free_when_the_last_checkpoint_that_names_it_goes() -> None:
     assert kept.add(stored(3, "/merged")).files == ()
     assert kept.named_files() == {"/base", "/1", "/2", "/merged"}
     assert kept.add(stored(4, "/merged", "/4")).files == ("/1", "/2", "/base")
+
+
+def test_files_of_a_withdrawn_checkpoint_that_may_be_there_stay_until_a_later_one_is_complete() -> None:
+    kept = store()
+    kept.add(stored(1, "/base"))
+    withdrawn = stored(2, "/base", "/2")
+    kept.hold([withdrawn])
+    assert kept.retire(["/base", "/2"]) == ()
+    assert kept.latest == stored(1, "/base")
+    freed = kept.add(stored(3, "/merged"))
+    assert freed == Freed((stored(1, "/base"), withdrawn), ("/2", "/base"))
+    kept.hold([withdrawn])  # it is older than what there is now
+    assert kept.named_files() == {"/merged"}
 
 
 def test_a_checkpoint_does_not_come_after_a_later_one() -> None:

@@ -23,12 +23,12 @@ from msgspec.structs import replace
 
 from headrace.errors import DamagedStateError, StateError
 from headrace.runtime.checkpoint.metadata import FileRef, KeyedPart
+from headrace.runtime.checkpoint.savepoints import write_savepoint
 from headrace.runtime.checkpoint.storage import (
     CheckpointDirectory,
     StoredCheckpoint,
     load_checkpoint,
     read_files,
-    write_savepoint,
 )
 from headrace.runtime.epoch.log import EpochLog, EpochNumbers
 from headrace.runtime.high_availability.job_results import FileJobResults, JobResult

@@ -7,6 +7,7 @@ import logging
 import shutil
 import struct
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -14,12 +15,11 @@ import pytest
 from headrace.errors import CheckpointError, StateError
 from headrace.runtime.checkpoint import storage
 from headrace.runtime.checkpoint.metadata import CheckpointMetadata
+from headrace.runtime.checkpoint.savepoints import delete_savepoint, write_savepoint
 from headrace.runtime.checkpoint.storage import (
     CheckpointDirectory,
     check_files,
-    delete_savepoint,
     load_checkpoint,
-    write_savepoint,
 )
 from headrace.storage.files import list_directory, write_new_file
 from headrace.storage.paths import join_path
@@ -120,6 +120,28 @@ def test_a_deleted_checkpoint_leaves_shared_files_alone(home: CheckpointDirector
     assert list_directory(home.shared_directory) == ["1.change"]
 
 
+def test_a_withdrawn_checkpoint_that_cannot_be_deleted_does_not_count_and_is_named(
+    home: CheckpointDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    complete(home, 1)
+    complete(home, 2)
+    newest = home.latest_valid().checkpoint
+    assert newest is not None
+
+    def refuse(paths: Iterable[str]) -> None:
+        raise PermissionError("no")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(storage, "delete_for_good", refuse)
+        home.withdraw([newest])
+    assert home.withdrawn == (newest,)
+    found = home.latest_valid().checkpoint
+    assert found is not None
+    assert found.metadata.checkpoint_id == 1
+    home.withdraw([found])
+    assert home.withdrawn == (newest,), "the other one is gone"
+
+
 def test_all_of_a_job_is_deleted(home: CheckpointDirectory) -> None:
     complete(home, 1)
     home.delete_all()
@@ -130,6 +152,13 @@ def test_files_that_no_checkpoint_names_are_orphans(home: CheckpointDirectory) -
     named = complete(home, 1)
     lost = state_file(home, "2.change")
     assert home.orphans(paths(named)) == [lost]
+
+
+def test_a_copy_that_is_half_written_is_no_orphan(home: CheckpointDirectory) -> None:
+    begun, lost = state_file(home, "a.copy.1234.part"), state_file(home, "b.copy.1234.part")
+    copy = begun.removesuffix(".1234.part")
+    assert home.orphans([copy], being_written=[copy]) == [lost]
+    assert home.orphans([copy]) == [begun, lost]
 
 
 # --- loading --------------------------------------------------------------------------------------

@@ -35,11 +35,12 @@ class Epoch:
         """Return the operator id of the sink that is chained to a vertex."""
         return self.job.vertex(self.vertex(name)).operators[-1].operator_id
 
-    def work(self, name: str, start_s: float, end_s: float, subtask: int = 0) -> None:
+    def work(self, name: str, start_s: float, end_s: float, subtask: int = 0, waited_s: float = 0.0) -> None:
         self.reports.append(
             SubtaskReport(
                 SubtaskId(self.vertex(name), subtask),
                 busy_ns=int((end_s - start_s) * 1e9),
+                waited_ns=int(waited_s * 1e9),
                 started_ms=_START_MS + int(start_s * 1000),
                 ended_ms=_START_MS + int(end_s * 1000),
             )
@@ -161,3 +162,16 @@ def test_the_time_of_work_is_that_of_the_slowest_vertex_of_each_level(epoch: Epo
     epoch.work("branch", 3, 7)
     epoch.work("second", 8, 9)
     assert work_time(epoch.job, epoch.reports) == pytest.approx(2 + 4 + 1)
+
+
+def test_waiting_for_answers_is_no_work(epoch: Epoch) -> None:
+    epoch.work("Source", 0, 1)
+    epoch.work("first", 1, 6, waited_s=4.5)
+    assert work_time(epoch.job, epoch.reports) == pytest.approx(1 + 0.5)
+
+
+def test_subtasks_that_wait_in_turns_do_not_work_either() -> None:
+    epoch = Epoch(three_levels(parallelism=2))
+    epoch.work("first", 0, 5, subtask=0, waited_s=4)
+    epoch.work("first", 5, 10, subtask=1, waited_s=4)
+    assert work_time(epoch.job, epoch.reports) == pytest.approx(2)

@@ -94,6 +94,14 @@ def test_without_a_backlog_an_epoch_in_time_says_nothing() -> None:
     assert pacer.max_records == 1000
 
 
+def test_without_a_backlog_a_few_records_that_took_long_say_nothing() -> None:
+    pacer = make(initial=5000)
+    observe(pacer, 83.0, 1)
+    assert pacer.max_records == 5000
+    observe(pacer, 83.0, 1, most_bytes=10**10)  # but their size counts
+    assert pacer.max_records == 1
+
+
 def test_without_a_backlog_too_long_an_epoch_counts() -> None:
     # What arrives while it runs is the next epoch's: that must not be even longer.
     pacer = make(initial=1_000_000)

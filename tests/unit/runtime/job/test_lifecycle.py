@@ -27,6 +27,7 @@ from headrace.runtime.job.commands import (
     Deploy,
     Drain,
     EnterStatus,
+    FailPart,
     FinishJob,
     GiveUpOnSlots,
     InterruptEpoch,
@@ -38,6 +39,7 @@ from headrace.runtime.job.commands import (
     RefuseRescaling,
     ReleaseSlots,
     RescaleJob,
+    RestartPart,
     RunEpoch,
     TakeSlots,
     WaitBeforeRestart,
@@ -52,6 +54,7 @@ from headrace.runtime.job.events import (
     JobEvent,
     LeadershipLost,
     OutputPublished,
+    PartRestarted,
     RequestsChecked,
     RescaleAsked,
     Rescaled,
@@ -121,6 +124,7 @@ EVENTS: tuple[JobEvent, ...] = (
     DelayElapsed(),
     RunBegun(9),
     Failed(LOST, 9),
+    PartRestarted(),
     CancelAsked(),
     LeadershipLost(OTHER_LEADS),
     RESCALING,
@@ -143,6 +147,7 @@ TABLE: dict[tuple[Phase, type[JobEvent]], tuple[Phase, tuple[type[JobCommand], .
     (Phase.FINISHING, OutputPublished): STOPPED,
     (Phase.RESTARTING, DelayElapsed): (Phase.RECOVERING, (BeginRun,)),
     (Phase.RECOVERING, RunBegun): (Phase.SCHEDULING, (EnterStatus, TakeSlots)),
+    (Phase.RECOVERING, PartRestarted): (Phase.RUNNING, (EnterStatus, CheckRequests)),
     # A step may fail in every phase; of a run that is being restored there is nothing to let go of.
     **{(phase, Failed): (Phase.RESTARTING, RESTART) for phase in OPEN},
     (Phase.RESTARTING, Failed): (
@@ -155,7 +160,7 @@ TABLE: dict[tuple[Phase, type[JobEvent]], tuple[Phase, tuple[type[JobCommand], .
     (Phase.CREATED, CancelAsked): (Phase.STOPPING, (InterruptEpoch,)),
     **{(phase, LeadershipLost): (Phase.STOPPING, (InterruptEpoch,)) for phase in OPEN},
     **{(phase, RescaleAsked): (phase, ()) for phase in OPEN},
-    **{(Phase.STOPPING, type(event)): STOPPED for event in EVENTS[:11]},
+    **{(Phase.STOPPING, type(event)): STOPPED for event in EVENTS[:12]},
     (Phase.STOPPING, CancelAsked): (Phase.STOPPING, ()),
     # A job that has ended only answers.
     (Phase.ENDED, CancelAsked): (Phase.ENDED, ()),
@@ -299,6 +304,61 @@ def test_a_failed_job_starts_again_after_the_delay_from_its_checkpoint() -> None
     assert statuses(job.handle(RunBegun(60))) == [JobStatus.RUNNING]
 
 
+PART = frozenset({"v"})
+OTHER_PART = frozenset({"w"})
+
+
+def test_a_part_that_fails_starts_again_while_the_others_run() -> None:
+    job = in_phase(Phase.RUNNING)
+    assert job.handle(Failed(LOST, 5, PART)) == (
+        RecordFailure(LOST),
+        EnterStatus(JobStatus.RESTARTING, LOST),
+        FailPart(PART, LOST),
+        WaitBeforeRestart(DELAY_MS, LOST),
+    )
+    assert job.handle(DelayElapsed()) == (RestartPart(PART),)
+    assert job.handle(PartRestarted()) == (EnterStatus(JobStatus.RUNNING), CheckRequests(follows_slots=True))
+    assert job.phase is Phase.RUNNING
+
+
+def test_a_part_that_fails_while_another_starts_again_is_next() -> None:
+    job = in_phase(Phase.RUNNING)
+    job.handle(Failed(LOST, 5, PART))
+    job.handle(DelayElapsed())
+    assert job.handle(Failed(LOST, 60, OTHER_PART)) == (
+        RecordFailure(LOST),
+        FailPart(OTHER_PART, LOST),
+        WaitBeforeRestart(DELAY_MS, LOST),
+    )
+    assert job.handle(DelayElapsed()) == (RestartPart(OTHER_PART),)
+
+
+def test_a_job_that_fails_while_a_part_starts_again_is_restarted_as_a_whole() -> None:
+    job = in_phase(Phase.RUNNING)
+    job.handle(Failed(LOST, 5, PART))
+    job.handle(DelayElapsed())
+    assert job.handle(Failed(LOST, 60)) == (
+        RecordFailure(LOST),
+        FailPart(None, LOST),
+        AbortCheckpoints(LOST),
+        CloseRun(),
+        WaitBeforeRestart(DELAY_MS, LOST),
+    )
+    assert job.handle(DelayElapsed()) == (BeginRun(LOST),)
+
+
+def test_damaged_state_of_a_part_is_restored_for_the_whole_job() -> None:
+    commands = in_phase(Phase.RUNNING).handle(Failed(DAMAGED, 5, PART))
+    assert kinds(commands) == RESTART
+
+
+def test_a_failure_of_a_part_counts_for_the_restart_strategy() -> None:
+    job = in_phase(Phase.RUNNING, FixedDelay(attempts=1, delay_ms=DELAY_MS))
+    for event in (Failed(LOST, 5, PART), DelayElapsed(), PartRestarted()):
+        job.handle(event)
+    assert statuses(job.handle(Failed(LOST, 60, PART))) == [JobStatus.FAILING, JobStatus.FAILED]
+
+
 def test_a_run_that_cannot_be_restored_is_one_more_failure_for_the_strategy() -> None:
     job = in_phase(Phase.RECOVERING, FixedDelay(attempts=2, delay_ms=DELAY_MS))
     down = ConnectorError("storage is down")
@@ -406,6 +466,7 @@ REPORTS: dict[type[JobStep], st.SearchStrategy[JobEvent]] = {
     FinishJob: st.just(OutputPublished()),
     WaitBeforeRestart: st.just(DelayElapsed()),
     BeginRun: st.builds(RunBegun, NOW, is_over=FLAG),
+    RestartPart: st.just(PartRestarted()),
 }
 
 
@@ -432,10 +493,10 @@ class AnyLife(RuleBasedStateMachine):
     def the_step_ends(self, data: st.DataObject) -> None:
         self.tell(data.draw(REPORTS[type(self.step)]))
 
-    @rule(error=st.sampled_from(ERRORS), now=NOW)
+    @rule(error=st.sampled_from(ERRORS), now=NOW, part=st.sampled_from([None, None, PART]))
     @precondition(lambda self: self.step is not None)
-    def the_step_fails(self, error: BaseException, now: int) -> None:
-        self.tell(Failed(error, now))
+    def the_step_fails(self, error: BaseException, now: int, part: frozenset[str] | None) -> None:
+        self.tell(Failed(error, now, part))
 
     @rule()
     def somebody_cancels(self) -> None:
@@ -474,6 +535,8 @@ class AnyLife(RuleBasedStateMachine):
         if isinstance(self.step, BeginRun):
             assert not self.is_open, "a run begins when the one before it is closed"
             self.is_open = True
+        if isinstance(self.step, RestartPart):
+            assert self.is_open, "there is a run whose other parts go on"
 
     def possible_ends(self, event: JobEvent) -> set[JobStatus]:
         if isinstance(event, Failed) and not isinstance(event.error, Exception):

@@ -32,6 +32,7 @@ function jobTabs(job) {
     ["checkpoints", "Checkpoints", at("checkpoints")],
     ["back-pressure", "Back pressure", at("back-pressure")],
     ["exceptions", "Exceptions", at("exceptions")],
+    ["why", "Why", at("why")],
     ["configuration", "Configuration", at("configuration")],
   ];
 }

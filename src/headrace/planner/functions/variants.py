@@ -1,0 +1,117 @@
+"""VARIANT: values that bring their type along, made of JSON.
+
+A VARIANT is carried as the JSON text that Spark's own VARIANT gives, in which equal values are equal texts: names are
+sorted, blanks are gone, numbers are written one way. So it can be kept in state, compared, and written by every
+connector (docs/design/0125-variant.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from headrace import types as t
+from headrace.planner.expressions import Call
+from headrace.planner.functions.registry import FunctionRegistry
+from headrace.planner.functions.signature import Nulls, Resolved, WrongArguments
+from headrace.planner.functions.text import constant, quoted
+
+__all__ = ["VARIANTS", "variant_cast", "variant_item", "variant_item_type"]
+
+VARIANTS: Final = FunctionRegistry("variant")
+_NUMBER: Final = r"^-?[0-9]+(\\.[0-9]+)?([eE][+-]?[0-9]+)?$"
+
+
+def _only_once(call: Call) -> None:
+    """Refuse names that occur twice in an object: of those Spark's VARIANT keeps none."""
+    if len(call.operands) > 1 and constant(call.operands[1]) is not False:
+        raise WrongArguments(
+            f"{call.function} with duplicate keys is not supported yet",
+            "leave the second argument out: an object with a key twice is an error, or NULL with TRY_PARSE_JSON",
+        )
+
+
+def _emit_parse(call: Call, operands: list[str]) -> str:
+    _only_once(call)
+    text = operands[0]
+    fail = f"raise_error(concat({quoted('PARSE_JSON: this is not JSON: ')}, {text}))"
+    return f"coalesce(to_json(try_parse_json({text})), IF({text} IS NULL, NULL, {fail}))"
+
+
+def _emit_try_parse(call: Call, operands: list[str]) -> str:
+    _only_once(call)
+    return f"to_json(try_parse_json({operands[0]}))"
+
+
+_SIGNATURES: Final = "{}(json STRING [, allow_duplicate_keys BOOLEAN])"
+VARIANTS.add(
+    _SIGNATURES.format("PARSE_JSON"),
+    t.VariantType(),
+    _emit_parse,
+    "The value of a JSON text as a VARIANT; fails if it is not JSON. Read it with `v['name']`, `v[place]` from 1, CAST "
+    "and JSON_STRING.",
+)
+VARIANTS.add(
+    _SIGNATURES.format("TRY_PARSE_JSON"),
+    t.VariantType(),
+    _emit_try_parse,
+    "The value of a JSON text as a VARIANT; NULL if it is not JSON.",
+    nulls=Nulls.ALWAYS,
+)
+
+
+def variant_item_type(types: Sequence[t.DataType]) -> Resolved:
+    """The type of ``v[key]``."""
+    variant, key = types
+    if not isinstance(key, t.IntegralType | t.CharType | t.VarCharType):
+        raise WrongArguments(
+            f"a VARIANT has places and names: [ ] takes an integer or a string, not {key.summary_without_null()}"
+        )
+    return (variant, key), t.VariantType()
+
+
+def variant_item(call: Call, operands: list[str]) -> str:
+    """Write ``v[key]``: a member of an object, or an element of an array, counted from 1."""
+    variant, key = operands
+    if isinstance(call.operands[1].type, t.IntegralType):
+        opening, what = "[", "v[place] needs a VARIANT that is an array, not "
+        path = f"concat('$[', {key} - 1, ']')"
+        place = constant(call.operands[1])
+        if isinstance(place, int):
+            path = quoted(f"$[{place - 1}]")
+        found = f"IF({key} > 0, {_member(variant, path)}, NULL)"
+    else:
+        name = constant(call.operands[1])
+        if not isinstance(name, str):
+            raise WrongArguments("a name in a VARIANT must be constant, as in Flink", "write v['name']")
+        opening, what = "{", "v['name'] needs a VARIANT that is an object, not "
+        quote = "'" if '"' in name else '"'
+        if quote in name:
+            raise WrongArguments("a name in a VARIANT cannot have both kinds of quotation marks")
+        found = _member(variant, quoted(f"$[{quote}{name}{quote}]"))
+    fail = f"CAST(raise_error(concat({quoted(what)}, {variant})) AS string)"
+    return (
+        f"CASE left({variant}, 1) WHEN '{opening}' THEN {found} ELSE IF({variant} IS NULL, NULL, {fail}) END"
+    )
+
+
+def _member(variant: str, path: str) -> str:
+    return f"to_json(variant_get(parse_json({variant}), {path}, 'variant'))"
+
+
+def variant_cast(text: str, target: t.DataType, *, is_try: bool) -> str:
+    """Write a CAST of a VARIANT to a number or a BOOLEAN: numbers become numbers, whatever they were written as."""
+    if isinstance(target, t.BooleanType):
+        fits = f"{text} IN ('true', 'false')"
+    else:
+        fits = f"{text} RLIKE '{_NUMBER}'"
+    made = f"CAST({text} AS {target.spark_name()})"
+    if isinstance(target, t.IntegralType):
+        # Digits behind the point are cut off; whole numbers have more digits than a DOUBLE keeps.
+        number = f"CASE WHEN {text} RLIKE '[.eE]' THEN CAST(CAST({text} AS double) AS bigint) "
+        number += f"ELSE CAST(CAST({text} AS decimal(38,0)) AS bigint) END"
+        made = f"CAST({number} AS {target.spark_name()})"
+    name = target.summary_without_null()
+    problem = quoted(f"cannot CAST a VARIANT to {name}: ")
+    fail = "NULL" if is_try else f"CAST(raise_error(concat({problem}, {text})) AS {target.spark_name()})"
+    return f"CASE WHEN {text} IS NULL OR {text} = 'null' THEN NULL WHEN {fits} THEN {made} ELSE {fail} END"

@@ -1,0 +1,160 @@
+"""An epoch of tables whose rows go in packets all the way: python stages and Spark's shuffle, no DataFrames.
+
+    scan --packets--> shuffle --> stateful node --packets--> shuffle --> ... --> sink
+
+Nothing is left for Spark SQL to do then, and to analyse, plan and compile a query for it would take longer than most
+epochs do.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark import SparkContext, StorageLevel
+from pyspark.core.rdd import RDD
+from pyspark.serializers import NoOpSerializer
+
+from headrace.graph.job_graph import JobEdge, JobGraph, JobVertex
+from headrace.operators.table.declarations import StatefulNode, TableScanDeclaration, TableSinkDeclaration
+from headrace.operators.table.packed_input import PackedInput
+from headrace.runtime.epoch.messages import EpochPlan, SubtaskReport
+from headrace.runtime.task.packing import Packing
+from headrace.runtime.task.table_time import VertexTime, subtask_plans
+from headrace.spark.byte_shuffle import buffers_behind, remove_shuffles, shuffled, stage_of
+from headrace.spark.table_scans import TableScans
+from headrace.spark.table_worker import TableFunctions
+
+
+class PacketStages:
+    """The stages of one epoch.
+
+    Args:
+        context: Where they run.
+        job: The job.
+        plan: The epoch.
+        packing: How rows are packed.
+        functions: What stages do.
+        scans: What is read.
+    """
+
+    def __init__(
+        self,
+        context: SparkContext,
+        job: JobGraph,
+        plan: EpochPlan,
+        packing: Packing,
+        functions: TableFunctions,
+        scans: TableScans,
+    ) -> None:
+        self._context = context
+        self._job = job
+        self._plan = plan
+        self._packing = packing
+        self._functions = functions
+        self._scans = scans
+        #: What comes out of stateful nodes, as Java has it: partition numbers and packets in turn.
+        self._packets: dict[str, Any] = {}
+        self._shuffles: list[Any] = []
+        self._kept: list[Any] = []
+
+    def can_run(self, vertices: Sequence[JobVertex]) -> bool:
+        """Whether all of it can be done like this; scans are prepared then."""
+        kinds = (TableScanDeclaration, StatefulNode, TableSinkDeclaration)
+        if not all(isinstance(vertex.head.declaration, kinds) for vertex in vertices):
+            return False
+        if len(vertices) < len(self._job.vertices) or not all(map(self._packing.has, self._job.edges)):
+            return False
+        return all(self._prepare(vertex) for vertex in vertices)
+
+    def _prepare(self, vertex: JobVertex) -> bool:
+        declaration = vertex.head.declaration
+        return (
+            not isinstance(declaration, TableScanDeclaration)
+            or self._has_ended(vertex)
+            or self._scans.prepare_columns(vertex, declaration)
+        )
+
+    def build(self, vertices: Sequence[JobVertex], times: Mapping[str, VertexTime]) -> list[RDD[Any]]:
+        """Put all stages together; returns the last one of each sink."""
+        last = []
+        for vertex in vertices:
+            declaration = vertex.head.declaration
+            if self._has_ended(vertex):
+                continue
+            if isinstance(declaration, StatefulNode):
+                self._add_node(vertex, times[vertex.vertex_id])
+            elif isinstance(declaration, TableSinkDeclaration):
+                last += self._sink(vertex, declaration, times[vertex.vertex_id])
+        for each in last:
+            each._jrdd  # noqa: B018 - built here, while the context asks for the right workers
+        return last
+
+    def run(self, last: Sequence[RDD[Any]]) -> list[SubtaskReport]:
+        """Run what `build` has put together; returns what writers report."""
+        return [pickle.loads(report) for stage in last for report in stage.collect()]
+
+    def close(self) -> None:
+        """Remove what the epoch has left with Spark."""
+        for rdd in self._kept:
+            with suppress(Py4JError, OSError):
+                rdd.unpersist(False)
+        remove_shuffles(self._context, self._shuffles)
+
+    def _has_ended(self, vertex: JobVertex) -> bool:
+        return all(part.has_ended for part in subtask_plans(vertex, self._plan))
+
+    def _add_node(self, vertex: JobVertex, at: VertexTime) -> None:
+        inputs = self._inputs(vertex)
+        if inputs is None:
+            received: RDD[Any] = self._context.parallelize([], vertex.parallelism)
+        else:
+            shuffle = shuffled(self._context, inputs, vertex.parallelism)
+            self._shuffles.append(shuffle)
+            received = buffers_behind(self._context, shuffle)
+        edges = self._job.inputs_of(vertex.vertex_id)
+        merges = {side: merge for edge in edges for side, merge in self._packed(edge).merges.items()}
+        readers = self._packing.out_of(vertex.vertex_id)
+        stage = stage_of(received, self._functions.packets_of_node(vertex.vertex_id, at, merges, readers))
+        packets = stage._jrdd
+        if len(readers) > 1:
+            packets.persist(self._context._getJavaStorageLevel(StorageLevel.MEMORY_AND_DISK))
+            self._kept.append(packets)
+        self._packets[vertex.vertex_id] = packets
+
+    def _inputs(self, vertex: JobVertex) -> Any:
+        """Return all that comes to a vertex, as Java has it; None if nothing can."""
+        united = None
+        for edge in self._job.inputs_of(vertex.vertex_id):
+            packets = self._packets_of(edge)
+            if packets is not None:
+                united = packets if united is None else united.union(packets)
+        return united
+
+    def _packets_of(self, edge: JobEdge) -> Any:
+        source, packed = edge.source_vertex, self._packed(edge)
+        scan = self._scans.columns.get(source)
+        if scan is None:
+            return self._packets.get(source)
+        pieces = scan.pieces_for(packed)
+        function = self._functions.packets_of_pieces(source, pieces, scan.time, packed)
+        return stage_of(self._context.parallelize([], len(pieces)), function)._jrdd
+
+    def _packed(self, edge: JobEdge) -> PackedInput:
+        packed = self._packing.into(edge.target_vertex, edge.target_input)
+        assert packed is not None
+        return packed
+
+    def _sink(self, vertex: JobVertex, declaration: TableSinkDeclaration, at: VertexTime) -> list[RDD[Any]]:
+        inputs = self._inputs(vertex)
+        if declaration.sink.discards:
+            # The stage in front of it has let go of all rows.
+            return [] if inputs is None else [RDD(inputs, self._context, NoOpSerializer())]
+        if inputs is None:
+            received: RDD[Any] = self._context.parallelize([], vertex.parallelism)
+        else:
+            received = RDD(inputs.coalesce(vertex.parallelism, False), self._context, NoOpSerializer())
+        return [stage_of(received, self._functions.writing_packets(vertex.vertex_id, at))]

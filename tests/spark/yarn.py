@@ -202,6 +202,8 @@ class YarnCluster:
             "spark.driver.memory": "512m",
             "spark.yarn.am.memory": "512m",
             "spark.ui.enabled": "false",
+            # A driver may take long to start while other tests run.
+            "spark.yarn.am.waitTime": "400s",
             "python.executable": sys.executable,
             "parallelism.default": "1",
         }

@@ -173,9 +173,7 @@ def test_a_checkpoint_opens_down_to_its_subtasks(served: RestCluster, page: Any,
     page.wait_for_function("document.querySelectorAll('.nested').length === 0")
 
 
-def test_the_page_explains_a_row(
-    served: RestCluster, open_tab: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_the_page_explains_a_row(served: RestCluster, open_tab: Callable[..., Any], tmp_path: Path) -> None:
     page = open_tab(expected="404")
     job = served.submit(
         counting(ENDLESS), {"headrace.replay.keep": "1000", "headrace.replay.dir": str(tmp_path)}

@@ -8,22 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any, Protocol, TypeVar
 
-from headrace.config.option import ConfigOption
+from headrace.config.memory_account import Values
 from headrace.config.options.execution import TASK_CANCELLATION_INTERVAL, TASK_CANCELLATION_TIMEOUT
 
-T = TypeVar("T")
 _REAPER = "spark.task.reaper."
 _MS = timedelta(milliseconds=1)
-
-
-class Values(Protocol):
-    """What a `Configuration` has for this."""
-
-    def get(self, option: ConfigOption[T]) -> T: ...
-
-    def contains(self, option: ConfigOption[Any]) -> bool: ...
 
 
 def cancellation_settings(configuration: Values) -> Iterator[tuple[str, str]]:

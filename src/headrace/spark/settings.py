@@ -91,6 +91,7 @@ def spark_settings(
     settings = {
         **_DEFAULTS,
         **_on_this_machine(master),
+        **_in_containers(master),
         "spark.app.name": "headrace",
         "spark.master": _master(master, retries, least_threads),
         "spark.task.maxFailures": str(retries + 1),
@@ -104,6 +105,14 @@ def spark_settings(
 def is_on_this_machine(master: str) -> bool:
     """Whether all of Spark runs on this machine."""
     return ClusterManager.of(master) in {ClusterManager.LOCAL, ClusterManager.LOCAL_CLUSTER}
+
+
+def _in_containers(master: str) -> dict[str, str]:
+    """Return what holds in the containers of YARN."""
+    if ClusterManager.of(master) is not ClusterManager.YARN:
+        return {}
+    # The sockets would be in the container's temporary directory, whose path is longer than a socket's may be.
+    return {"spark.python.unix.domain.socket.enabled": "false"}
 
 
 def _on_this_machine(master: str) -> dict[str, str]:

@@ -112,6 +112,14 @@ def test_a_java_home_without_java_is_refused_by_name(tmp_path: Path) -> None:
     check_java_home({})
 
 
+def test_python_sockets_are_not_files_in_containers_of_yarn(tmp_path: Path) -> None:
+    # Their path would be longer than that of a socket may be: containers have long directories.
+    key = "spark.python.unix.domain.socket.enabled"
+    assert settings_of(tmp_path, **{"headrace.spark.master": "yarn"})[key] == "false"
+    assert settings_of(tmp_path, **{"headrace.spark.master": "local[2]"})[key] == "true"
+    assert settings_of(tmp_path, **{"headrace.spark.master": "yarn", key: "true"})[key] == "true"
+
+
 @pytest.mark.parametrize(
     ("classes", "expected"),
     [("streams", "headrace.spark.stream_worker_daemon"), ("tables", "headrace.spark.worker_daemon")],

@@ -15,7 +15,7 @@ from headrace.errors import ClusterError, ConfigurationError
 
 _CONNECT_S = 3.0
 #: How a driver that spark-submit has started finds its Java process.
-_STARTED_BY_SPARK = "PYSPARK_GATEWAY_PORT"
+STARTED_BY_SPARK = "PYSPARK_GATEWAY_PORT"
 _STANDALONE_PORT = 7077
 _FORMS = "local[N], local[*], spark://HOST:PORT, yarn, k8s://https://HOST:PORT"
 
@@ -78,7 +78,7 @@ def check_master(
         ClusterError: If no master answers.
     """
     manager = ClusterManager.of(master)
-    if _STARTED_BY_SPARK in environment:
+    if STARTED_BY_SPARK in environment:
         return  # spark-submit has found the cluster; in YARN's containers there is no HADOOP_CONF_DIR
     if manager is ClusterManager.YARN and not ({"HADOOP_CONF_DIR", "YARN_CONF_DIR"} & set(environment)):
         raise ConfigurationError(

@@ -33,6 +33,7 @@ from headrace.errors import HeadraceError, JobExecutionError
 from headrace.spark import early_start
 from headrace.spark.artifacts import clear_staging
 from headrace.spark.failures import reason_of
+from headrace.spark.java_parent import end_with_java
 from headrace.spark.jvm_output import JvmOutput
 from headrace.spark.masters import check_master, is_local
 from headrace.spark.numpy_arguments import ask_numpy_itself
@@ -95,6 +96,7 @@ def spark_context(
             # PySpark has put its own in place, which fails the running epoch before the job can be cancelled.
             signal.signal(signal.SIGINT, interrupt)
         atexit.register(stop_spark)
+        end_with_java()
         if is_local(context.master or ""):
             start_workers(context)
         return context

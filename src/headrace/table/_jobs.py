@@ -37,7 +37,7 @@ from headrace.planner.optimize import Plan, SinkRequest, plan_batch, plan_job
 from headrace.planner.physical import CollectTarget, TableTarget
 from headrace.planner.statements import ShowPartitions
 from headrace.planner.translate import TranslationSettings, translate
-from headrace.table._adaptive_batch import adaptive_settings
+from headrace.table._adaptive_batch import batch_settings
 from headrace.table._connectors import TableConnectors
 from headrace.table._optimizations import Optimizations
 
@@ -252,7 +252,7 @@ class TableJobs:
             return self._env._job_graph_of(self._steps(nodes), get(execution.NAME) or name)
         maximum = get(execution.MAX_PARALLELISM)
         if self.is_batch:
-            session_settings = {**session_settings, **adaptive_settings(self.configuration)}
+            session_settings = {**session_settings, **batch_settings(self.configuration)}
         return build_table_job(
             nodes,
             job_id=str(JobID.generate()),

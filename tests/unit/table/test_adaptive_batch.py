@@ -9,18 +9,18 @@ from headrace.errors import UnsupportedFeatureError
 from headrace.graph.job_graph import JobGraph
 from headrace.spark.executor import _refuse_what_is_not_there
 from headrace.table import EnvironmentSettings, TableEnvironment
-from headrace.table._adaptive_batch import adaptive_settings
+from headrace.table._adaptive_batch import batch_settings
 
 ADAPTIVE = Configuration({"jobmanager.scheduler": "AdaptiveBatch"})
 AQE = "spark.sql.adaptive."
 
 
 def test_without_the_scheduler_a_query_has_a_fixed_parallelism() -> None:
-    assert adaptive_settings(Configuration({"parallelism.default": "3"})) == {}
+    assert batch_settings(Configuration({"parallelism.default": "3"})) == {}
 
 
 def test_the_scheduler_takes_flinks_defaults() -> None:
-    assert adaptive_settings(ADAPTIVE) == {
+    assert batch_settings(ADAPTIVE) == {
         f"{AQE}enabled": "true",
         f"{AQE}advisoryPartitionSizeInBytes": "16777216",
         f"{AQE}coalescePartitions.initialPartitionNum": "128",
@@ -29,7 +29,7 @@ def test_the_scheduler_takes_flinks_defaults() -> None:
 
 
 def test_keys_of_the_scheduler_are_taken_and_turn_it_on_by_themselves() -> None:
-    settings = adaptive_settings(
+    settings = batch_settings(
         Configuration(
             {
                 "execution.batch.adaptive.auto-parallelism.avg-data-volume-per-task": "1 mb",
@@ -48,7 +48,7 @@ def test_keys_of_the_scheduler_are_taken_and_turn_it_on_by_themselves() -> None:
 
 def test_the_parallelism_of_the_job_is_the_most() -> None:
     configuration = Configuration({"jobmanager.scheduler": "AdaptiveBatch", "parallelism.default": "6"})
-    assert adaptive_settings(configuration)[f"{AQE}coalescePartitions.initialPartitionNum"] == "6"
+    assert batch_settings(configuration)[f"{AQE}coalescePartitions.initialPartitionNum"] == "6"
 
 
 def job(settings: EnvironmentSettings) -> JobGraph:

@@ -64,11 +64,6 @@ _AS_IN_FLINK = {
 }
 #: What Flink has, and we have not yet.
 _NOT_YET = {
-    top_n(session("e"), part=_IN_WINDOW): "a top-N over SESSION windows",
-    f"SELECT id, window_start FROM {session('e')}": "SESSION windows without an aggregation over them",
-    f"SELECT v, COUNT(*) FROM {session('e')} GROUP BY v, window_start, window_end": "a SESSION whose PARTITION BY",
-    f"SELECT k, COUNT(*) FROM {session('e')} WHERE v > 1 GROUP BY k, window_start, window_end": "a condition on the",
-    window_join(session("e"), session("f")): "a window join of SESSION windows",
     "SELECT k, LISTAGG(k, CAST(id AS STRING)) FROM t GROUP BY k": "LISTAGG with a separator that is no constant",
     "SELECT k, ARRAY_AGG(v ORDER BY v) FROM t GROUP BY k": "ORDER BY in ARRAY_AGG",
     "SELECT id FROM t WHERE v = (SELECT v FROM u)": "can return more or less than one row",

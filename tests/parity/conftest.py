@@ -7,6 +7,7 @@ collect_ignore = [
     "make_changelogs.py",
     "make_functions.py",
     "make_matches.py",
+    "make_session_changelogs.py",
     "make_timed_changelogs.py",
     "record_programs.py",
 ]

@@ -51,7 +51,7 @@ class Request:
             return msgspec.json.decode(body, type=kind)
         except msgspec.ValidationError as error:
             # To JSON, 3.0 is a whole number like 3.
-            with suppress(msgspec.MsgspecError):
+            with suppress(msgspec.MsgspecError, RecursionError):
                 return msgspec.convert(_with_whole_numbers(msgspec.json.decode(body)), kind)
             raise RestError(400, f"Bad request: invalid body: {error}") from error
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:

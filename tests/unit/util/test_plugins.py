@@ -106,7 +106,7 @@ def test_an_unknown_connector_lists_those_that_are_installed(t_env, site):
     with pytest.raises(UnsupportedFeatureError, match="unknown table connector 'pulsar'") as caught:
         plan(t_env, "pulsar")
     assert (
-        "available: blackhole, datagen, filesystem, jdbc, kafka, nexmark, numbers, postgres-cdc, print"
+        "available: blackhole, datagen, filesystem, hive, jdbc, kafka, nexmark, numbers, postgres-cdc, print"
         in caught.value.hint
     )
 
@@ -169,7 +169,9 @@ def test_a_connector_that_cannot_be_loaded_names_its_package(t_env, site, entry,
     assert hint is None or hint in caught.value.hint
 
 
-FORMATS_OF_KAFKA = "avro, avro-confluent, canal-json, csv, debezium-json, json, maxwell-json, ogg-json, raw"
+FORMATS_OF_KAFKA = (
+    "avro, avro-confluent, canal-json, csv, debezium-json, json, maxwell-json, ogg-json, protobuf, raw"
+)
 
 
 def test_a_format_of_a_package_reads_messages_with_its_own_options(t_env, site):
@@ -229,8 +231,8 @@ def create(options, comment):
 
 def test_a_catalog_type_must_be_known_and_make_a_catalog(t_env, site):
     place_package(site, "team-catalog", {CATALOGS.group: {"dict": "builtins:zip"}})
-    with pytest.raises(UnsupportedFeatureError, match="unknown catalog type 'paimon'") as caught:
-        t_env.execute_sql("CREATE CATALOG c WITH ('type' = 'paimon')")
+    with pytest.raises(UnsupportedFeatureError, match="unknown catalog type 'glue'") as caught:
+        t_env.execute_sql("CREATE CATALOG c WITH ('type' = 'glue')")
     assert "available: dict, generic_in_memory" in caught.value.hint
     with pytest.raises(CatalogError, match="needs the option 'type'"):
         t_env.execute_sql("CREATE CATALOG c WITH ('x' = 'y')")

@@ -1,6 +1,7 @@
 from headrace.datastream.data_stream import AllWindowedStream as AllWindowedStream
 from headrace.datastream.data_stream import BroadcastConnectedStream as BroadcastConnectedStream
 from headrace.datastream.data_stream import BroadcastStream as BroadcastStream
+from headrace.datastream.data_stream import CachedDataStream as CachedDataStream
 from headrace.datastream.data_stream import CloseableIterator as CloseableIterator
 from headrace.datastream.data_stream import ConnectedStreams as ConnectedStreams
 from headrace.datastream.data_stream import DataStream as DataStream

@@ -124,6 +124,8 @@ simulate: $(READY) ## simulate drivers, storage, executors and clocks with N see
 # An environment with the real PyFlink; FLINK_PYTHON names another interpreter that has it.
 FLINK_ENV    := build/flink-env
 FLINK_PYTHON ?= $(FLINK_ENV)/bin/python
+# Benchmarks that compare with Flink ask for it when they need it (bench/flink.py).
+export FLINK_PYTHON
 
 $(FLINK_ENV)/bin/python: | $(READY_RUN)
 	@$(BIN)/python -m venv $(FLINK_ENV)
@@ -235,6 +237,10 @@ bench-soak: $(READY_BENCH) ## run thousands of epochs and watch heap, disk and d
 .PHONY: bench-live-soak
 bench-live-soak: $(READY_BENCH) ## run a live job for an hour and watch memory, threads and descriptors
 	$(BIN)/python -m bench.live_soak $(ARGS)
+
+.PHONY: bench-autoscaling
+bench-autoscaling: $(READY_BENCH) ## raise and lower the load of a job tenfold and watch the autoscaler follow
+	$(BIN)/python -m bench.autoscaling_run $(ARGS)
 
 # --- clean ----------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
@@ -126,9 +126,10 @@ def run_copy(
     parallelism: int,
     guarantee: DeliveryGuarantee,
     partitions: int = PARTITIONS,
+    options: Mapping[str, str] | None = None,
 ) -> float:
     """Copy a topic; returns records per second of the whole job."""
-    env = environment(parallelism)
+    env = environment(parallelism, options)
     stream = env.from_source(source_of(kafka, topic), WatermarkStrategy.no_watermarks(), "records")
     stream.map(str.upper).sink_to(sink_to(kafka, kafka.create_topic(partitions), guarantee))
     started = time.perf_counter()

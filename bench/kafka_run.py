@@ -20,6 +20,12 @@ from headrace.spark.session import spark_context, stop_spark
 from tests.kafka import KafkaBroker, run_broker
 
 RECORDS = 2_000_000
+MODES = {
+    "epochs": {"headrace.exchange.kind": "blocking"},
+    "live": {"headrace.exchange.kind": "pipelined", "execution.checkpointing.interval": "1 s"},
+}
+#: Subtasks of the widest live job: Spark is started before it is known.
+_THREADS = 8
 _PEER_TIMEOUT_S = 600
 
 
@@ -38,16 +44,21 @@ def spark_rate(kafka: KafkaBroker, topic: str, records: int, rounds: int) -> flo
 
 def scaling(kafka: KafkaBroker, records: int, rounds: int) -> None:
     """Copy exactly once over 1, 2 and 4 partitions, with as many subtasks: each writes its own transactions."""
-    single: float | None = None
+    single: dict[str, float] = {}
     for partitions in (1, 2, 4):
         topic = kafka_jobs.fill(kafka, records, partitions)
-        rate = statistics.median(
-            kafka_jobs.run_copy(kafka, topic, records, partitions, DeliveryGuarantee.EXACTLY_ONCE, partitions)
-            for _ in range(rounds)
-        )
-        single = single or rate
-        name = f"Kafka to Kafka, exactly-once, {partitions} partition{'s' if partitions > 1 else ''}"
-        emit(name, rate, "records/s", ratio=rate / single, against="1 partition")
+        for mode, options in MODES.items():
+            rate = statistics.median(
+                kafka_jobs.run_copy(
+                    kafka, topic, records, partitions, DeliveryGuarantee.EXACTLY_ONCE, partitions, options
+                )
+                for _ in range(rounds)
+            )
+            name = (
+                f"Kafka to Kafka, exactly-once, {mode}, {partitions} partition{'s' if partitions > 1 else ''}"
+            )
+            ratio = rate / single.setdefault(mode, rate)
+            emit(name, rate, "records/s", ratio=ratio, against="1 partition")
 
 
 def main() -> None:
@@ -62,13 +73,13 @@ def main() -> None:
     records = int(RECORDS * arguments.scale)
     with run_broker() as kafka:
         if arguments.only_scaling:
-            spark_context(Configuration())
+            spark_context(Configuration(), least_threads=_THREADS)
             kafka_jobs.run_count(kafka, kafka_jobs.fill(kafka, 1000), 1000, 4)  # warms up workers
             scaling(kafka, records, arguments.rounds)
             stop_spark()
             return
         topic = kafka_jobs.fill(kafka, records)
-        spark_context(Configuration())
+        spark_context(Configuration(), least_threads=_THREADS)
         kafka_jobs.run_count(kafka, topic, records, PARALLELISM)  # warms up workers
         count = "Kafka in, count per key, Kafka out"
         rates: list[float] = []

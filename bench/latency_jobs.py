@@ -24,6 +24,11 @@ class ClockSink(Sink):
 
     directory: str
 
+    @property
+    def waits_for_barriers(self) -> bool:
+        """Its records are out when the writer has them; only notes are kept until a barrier."""
+        return False
+
     def create_writer(self, context: WriterContext) -> SinkWriter:
         """Note ages."""
         return _Clock(self.directory, f"{context.subtask}-{context.epoch}-{context.attempt_id}")

@@ -21,6 +21,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 
 from bench import jobs, latency_jobs, peers
+from bench.flink import ROOT, flink_python
 from bench.run import PARALLELISM, emit
 from headrace.spark.session import stop_spark
 
@@ -39,7 +40,7 @@ OURS: dict[str, dict[str, str]] = {
         "headrace.exchange.kind": "pipelined",
         "execution.checkpointing.interval": "1 s",
     },
-    "headrace, epochs": {},
+    "headrace, epochs": {"headrace.exchange.kind": "blocking"},
 }
 #: How many records share a trip to Python is what PyFlink's latency depends on most; one is its quickest.
 SMALL_BUNDLES = ("python.fn-execution.bundle.size=1",)
@@ -63,9 +64,10 @@ def ours(rate: int, seconds: int, options: dict[str, str]) -> dict[str, Latencie
     }
 
 
-def pyflink(python: str, rate: int, seconds: int, options: tuple[str, ...]) -> dict[str, Latencies]:
+def pyflink(rate: int, seconds: int, options: tuple[str, ...]) -> dict[str, Latencies]:
     """Measure PyFlink: each line that it prints has both times."""
-    command = [python, os.path.join(peers.ROOT, "bench", "peer_pyflink_latency.py"), *options]
+    python = str(flink_python())
+    command = [python, os.path.join(ROOT, "bench", "peer_pyflink_latency.py"), *options]
     command += ["--rate", str(rate), "--seconds", str(seconds)]
     path = f"{os.path.dirname(python)}{os.pathsep}{os.environ['PATH']}"
     noted: list[tuple[float, float]] = []
@@ -119,10 +121,10 @@ def report(name: str, rate: int, latencies: Latencies, best: dict[int, float], c
             )
 
 
-def contenders(python: str, seconds: int) -> Iterator[tuple[str, Callable[[int], dict[str, Latencies]]]]:
+def contenders(seconds: int) -> Iterator[tuple[str, Callable[[int], dict[str, Latencies]]]]:
     """Yield who is measured, peers first: ours are compared with the best of them."""
     for name, options in PYFLINK.items():
-        yield name, lambda rate, options=options: pyflink(python, rate, seconds, options)  # type: ignore[misc]
+        yield name, lambda rate, options=options: pyflink(rate, seconds, options)  # type: ignore[misc]
     yield "transformWithStateInPandas", lambda rate: pyspark(rate, seconds)
     for name, settings in OURS.items():
         yield name, lambda rate, settings=settings: ours(rate, seconds, settings)  # type: ignore[misc]
@@ -133,16 +135,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=int, default=20, help="of each measurement, with the warm-up")
     parser.add_argument("--only", default="", help="those whose names contain one of these, separated by +")
-    parser.add_argument("--pyflink", default="", help="a Python that has PyFlink; else one is set up")
     arguments = parser.parse_args()
     best: dict[int, float] = {}
-    python = arguments.pyflink
     is_warm = False
-    for name, measure in contenders(python or str(peers.PEERS / "bin" / "python"), arguments.seconds):
+    for name, measure in contenders(arguments.seconds):
         if not any(part in name for part in arguments.only.split("+")):
             continue
-        if name.startswith("PyFlink") and not python:
-            peers.prepare_pyflink()
         if name in OURS and not is_warm:
             # Workers are there when it counts; and a live job gives Spark the threads that others need, too.
             jobs.run_keyed_count(50_000, 1_000, PARALLELISM, OURS["headrace, live"])

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
+from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from string import Template
 
@@ -20,37 +23,55 @@ QUERIES = Path(__file__).parent.parent / "examples" / "nexmark" / "queries"
 COMPARED = tuple(f"q{number}" for number in (*range(6), 7, 8, 9, 11, 12, *range(15, 23)))
 FORMATS = ("csv", "json", "parquet")
 FILES = 4
+#: Events that are made and written at a time.
+PIECE = 500_000
 
 
-def write_files(directory: Path, events: int, form: str, seed: int = 1) -> None:
-    """Write events as files, a directory for each kind."""
-    made = NexmarkEvents(seed=seed)
+def write_files(
+    directory: Path, events: int, form: str, seed: int = 1, *, files: int = FILES, rate: float = 10_000
+) -> None:
+    """Write events as files, a directory for each kind; ``rate`` is events in a second of event time."""
+    made = NexmarkEvents(seed=seed, rate=rate)
     for kind in KINDS:
         (directory / kind).mkdir(parents=True)
-        for number in range(FILES):
-            indexes = np.arange(events * number // FILES, events * (number + 1) // FILES)
-            table = pa.table(made.of_kind(kind, indexes))
-            _write(table, directory / kind / f"part-{number:04}.{form}", form)
+        for number in range(files):
+            first, end = events * number // files, events * (number + 1) // files
+            pieces = (
+                pa.table(made.of_kind(kind, np.arange(start, min(start + PIECE, end))))
+                for start in range(first, max(end, first + 1), PIECE)
+            )
+            _write(pieces, directory / kind / f"part-{number:04}.{form}", form)
 
 
-def _write(table: pa.Table, path: Path, form: str) -> None:
+def _write(pieces: Iterator[pa.Table], path: Path, form: str) -> None:
+    first = next(pieces)
+    tables = itertools.chain([first], pieces)
     if form == "csv":
         options = pyarrow.csv.WriteOptions(include_header=False, quoting_style="none")
-        pyarrow.csv.write_csv(table, path, options)
+        with pyarrow.csv.CSVWriter(path, first.schema, write_options=options) as writer:
+            for table in tables:
+                writer.write_table(table)
     elif form == "parquet":
         # Flink reads timestamps of Parquet as Hive writes them, or as numbers: these are what Spark writes as well.
         times = [
             pa.field(field.name, pa.timestamp("us") if pa.types.is_timestamp(field.type) else field.type)
-            for field in table.schema
+            for field in first.schema
         ]
-        pyarrow.parquet.write_table(table.cast(pa.schema(times)), path, compression="snappy")
+        schema = pa.schema(times)
+        with pyarrow.parquet.ParquetWriter(path, schema, compression="snappy") as parquet:
+            for table in tables:
+                parquet.write_table(table.cast(schema))
     else:
         with path.open("w") as file:
-            for row in table.to_pylist():
-                for name, value in row.items():
-                    if hasattr(value, "isoformat"):
-                        row[name] = value.isoformat(" ", "milliseconds")
-                file.write(json.dumps(row) + "\n")
+            for table in tables:
+                file.writelines(map(_json_line, table.to_pylist()))
+
+
+def _json_line(row: dict[str, object]) -> str:
+    for name, value in row.items():
+        if isinstance(value, datetime):
+            row[name] = value.isoformat(" ", "milliseconds")
+    return json.dumps(row) + "\n"
 
 
 def definitions(directory: Path, form: str) -> list[str]:

@@ -167,7 +167,7 @@ def measure(case: Case, events: int) -> dict[str, float]:
             timed("state brought up to date", began)
             began = time.process_time()
             output = operator.process(inputs, copy.tables, EpochTime(0, 0, epoch=number))
-            timed("rows worked off", began)
+            timed("rows processed", began)
             copy.release()
             began = time.process_time()
             change, path = table_change(output.changes, GROUPS), f"{directory}/{number}"

@@ -6,22 +6,28 @@ the better Flink. Each query of each system has a process of its own, in which a
 
     make bench-nexmark ARGS="--queries q9,q18 --events 500000"
     make bench-nexmark ARGS="--ours-only --format parquet"
+    make bench-nexmark ARGS="--ours-only --queries q5,q9,q18,q20 --events 2000000,20000000,100000000 --rounds 1"
+
+With several numbers of events, it also prints what an event costs with the largest of them against the smallest.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import threading
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.cpu_time import descendants
+from bench.flink import ROOT, as_urls, flink_python, parquet_jars
 from bench.nexmark_files import (
     COMPARED,
     FORMATS,
@@ -30,7 +36,6 @@ from bench.nexmark_files import (
     query,
     write_files,
 )
-from bench.peers import PEERS, ROOT, prepare_pyflink
 
 
 @dataclass(frozen=True)
@@ -49,52 +54,68 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--queries", default=",".join(COMPARED))
-    parser.add_argument("--events", type=int, default=2_000_000)
+    parser.add_argument(
+        "--events", type=numbers, default=[2_000_000], help="one number, or several: 2000000,20000000"
+    )
     parser.add_argument("--format", choices=FORMATS, default="csv")
     parser.add_argument("--rounds", type=int, default=2, help="warm rounds")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--ours-only", action="store_true")
     parser.add_argument("--flink-only", action="store_true", help="leave Structured Streaming out")
-    parser.add_argument("--flink", type=Path, help="the python of an environment that has PyFlink")
     parser.add_argument(
-        "--parquet-jar", type=Path, help="flink-sql-parquet-2.3.0.jar: Flink comes without it"
+        "--parquet-jar", type=Path, help="flink-sql-parquet-2.3.0.jar; without it, it is downloaded once"
     )
     parser.add_argument("--files", type=Path, help="where files are, or are to be kept")
     parser.add_argument("--set", action="append", default=[], help="KEY=VALUE: a setting of headrace")
     arguments = parser.parse_args()
-    if arguments.format == "parquet" and arguments.parquet_jar is None and not arguments.ours_only:
-        parser.error("Flink reads Parquet with flink-sql-parquet-2.3.0.jar: --parquet-jar says where it is")
-    if arguments.flink is None and not arguments.ours_only:
-        prepare_pyflink()
     with tempfile.TemporaryDirectory() as directory:
-        files = (
-            arguments.files or Path(directory)
-        ) / f"{arguments.format}-{arguments.events}-{arguments.seed}"
-        if not files.exists():
-            write_files(files, arguments.events, arguments.format, arguments.seed)
-        compare(arguments, files)
+        costs: defaultdict[str, dict[int, float]] = defaultdict(dict)
+        for events in arguments.events:
+            files = (arguments.files or Path(directory)) / f"{arguments.format}-{events}-{arguments.seed}"
+            if not files.exists():
+                write_files(files, events, arguments.format, arguments.seed)
+            for query_, result in compare(arguments, events, files).items():
+                costs[query_][events] = 1 / result.warm
+            if not arguments.files:
+                shutil.rmtree(files)
+    if len(arguments.events) > 1:
+        report_sizes(costs)
 
 
-def compare(arguments: argparse.Namespace, files: Path) -> None:
-    """Measure the queries, and sum up."""
+def numbers(text: str) -> list[int]:
+    """Return the numbers of a list with commas, the smallest first."""
+    return sorted(int(each.replace("_", "")) for each in text.split(","))
+
+
+def report_sizes(costs: dict[str, dict[int, float]]) -> None:
+    """Print what an event costs with the largest number of them, against the smallest."""
+    for name, by_events in costs.items():
+        smallest, largest = min(by_events), max(by_events)
+        about = {
+            "query": name,
+            "name": f"cost per event, {largest:,} against {smallest:,} events",
+            "goal": "<= 1.3",
+        }
+        print(json.dumps(about | {"ratio": round(by_events[largest] / by_events[smallest], 3)}), flush=True)
+
+
+def compare(arguments: argparse.Namespace, events: int, files: Path) -> dict[str, Result]:
+    """Measure the queries, sum up, and return our results."""
     ratios: dict[str, list[float]] = {"cold": [], "warm": [], "cpu": []}
+    ours: dict[str, Result] = {}
     for name in arguments.queries.split(","):
         results: dict[str, Result] = {}
-        for system, result in measure(name, arguments, files):
+        for system, result in measure(name, arguments, events, files):
             results[system] = result
-            line = {"query": name, "system": system, "format": arguments.format, "events": arguments.events}
+            line = {"query": name, "system": system, "format": arguments.format, "events": events}
             line |= {"cold": round(result.cold), "warm": round(result.warm), "unit": "events/s"}
             line |= {
-                "cpu_s_per_million": round(result.cpu / arguments.events * 1e6, 2),
+                "cpu_s_per_million": round(result.cpu / events * 1e6, 2),
                 "memory_mb": result.memory >> 20,
             }
-            flinks = [each for other, each in results.items() if other.startswith("Flink")]
-            if system == "headrace" and flinks:
-                for figure, found in ratios.items():
-                    own, others = getattr(result, figure), [getattr(each, figure) for each in flinks]
-                    # Of processor time less is better.
-                    found.append(min(others) / own if figure == "cpu" else own / max(others))
-                    line[f"{figure}_ratio"] = round(found[-1], 3)
+            if system == "headrace":
+                ours[name] = result
+                line |= ratios_of(results, ratios)
             print(json.dumps(line), flush=True)
     for round_, goal in (("warm", ">= 2.0"), ("cold", ">= 1.2"), ("cpu", "")):
         if ratios[round_]:
@@ -106,26 +127,42 @@ def compare(arguments: argparse.Namespace, files: Path) -> None:
                 "queries": len(ratios[round_]),
             }
             print(json.dumps(about), flush=True)
+    return ours
 
 
-def measure(name: str, arguments: argparse.Namespace, files: Path) -> Iterator[tuple[str, Result]]:
+def ratios_of(results: dict[str, Result], ratios: dict[str, list[float]]) -> dict[str, float]:
+    """Return our figures against the better Flink's, and add them to those of other queries."""
+    flinks = [each for other, each in results.items() if other.startswith("Flink")]
+    if not flinks:
+        return {}
+    line = {}
+    for figure, found in ratios.items():
+        own, others = getattr(results["headrace"], figure), [getattr(each, figure) for each in flinks]
+        # Of processor time less is better.
+        found.append(min(others) / own if figure == "cpu" else own / max(others))
+        line[f"{figure}_ratio"] = round(found[-1], 3)
+    return line
+
+
+def measure(
+    name: str, arguments: argparse.Namespace, events: int, files: Path
+) -> Iterator[tuple[str, Result]]:
     """Run a query on every system; ours comes last, with all it is compared with known."""
     statements = json.dumps([*definitions(files, arguments.format), *query(name)])
     rounds = ["--rounds", str(1 + arguments.rounds)]
     if not arguments.ours_only:
-        python = str(arguments.flink or PEERS / "bin" / "python")
-        flink = [python, str(ROOT / "bench" / "peer_flink_nexmark.py"), *rounds]
+        flink = [str(flink_python()), str(ROOT / "bench" / "peer_flink_nexmark.py"), *rounds]
         if arguments.format == "parquet":
-            flink += ["--jars", parquet_jars(arguments.parquet_jar)]
-        yield "Flink SQL", run(flink, statements, arguments.events)
-        yield "Flink SQL, mini-batch", run([*flink, "--mini-batch"], statements, arguments.events)
+            flink += ["--jars", as_urls(parquet_jars(arguments.parquet_jar))]
+        yield "Flink SQL", run(flink, statements, events)
+        yield "Flink SQL, mini-batch", run([*flink, "--mini-batch"], statements, events)
         if name in STRUCTURED_STREAMING and not arguments.flink_only:
             spark = [sys.executable, "-m", "bench.peer_spark_nexmark", *rounds, "--query", name]
             spark += ["--directory", str(files), "--format", arguments.format]
-            yield "Structured Streaming", run(spark, "", arguments.events)
+            yield "Structured Streaming", run(spark, "", events)
     ours = [sys.executable, "-m", "bench.nexmark_ours", *rounds]
     ours += [word for setting in arguments.set for word in ("--set", setting)]
-    yield "headrace", run(ours, statements, arguments.events)
+    yield "headrace", run(ours, statements, events)
 
 
 def run(command: list[str], statements: str, events: int) -> Result:
@@ -175,14 +212,6 @@ def _proportional_bytes(pid: int) -> int:
     except OSError:
         pass
     return 0
-
-
-def parquet_jars(jar: Path) -> str:
-    """Return the jars that Flink reads Parquet with, as URLs: its own, and Spark's of Hadoop."""
-    import pyspark
-
-    hadoop = sorted((Path(pyspark.__file__).parent / "jars").glob("hadoop-client-*.jar"))
-    return ";".join(f"file://{each.absolute()}" for each in (jar, *hadoop))
 
 
 if __name__ == "__main__":

@@ -11,13 +11,14 @@ import time
 from pyflink.table import EnvironmentSettings, TableEnvironment
 
 COLUMNS = (
-    "id BIGINT, user_id AS MOD(id * 7919, 10000), amount AS MOD(id * 31, 1000), "
-    "ts AS CAST(TO_TIMESTAMP_LTZ(id / 10, 3) AS TIMESTAMP(3)), WATERMARK FOR ts AS ts - INTERVAL '1' SECOND"
+    "id BIGINT, user_id BIGINT, amount BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '1' SECOND"
 )
 
 
 def main():
     parser = argparse.ArgumentParser()
+    parser.add_argument("--path")
+    parser.add_argument("--jars")
     parser.add_argument("--rows", type=int)
     parser.add_argument("--sql")
     parser.add_argument("--sink")
@@ -29,15 +30,15 @@ def main():
     settings = env.get_config()
     settings.set("parallelism.default", "2")
     settings.set("table.local-time-zone", "UTC")
+    settings.set("pipeline.jars", arguments.jars)
     if arguments.mini_batch:
         settings.set("table.exec.mini-batch.enabled", "true")
         settings.set("table.exec.mini-batch.allow-latency", "2 s")
         settings.set("table.exec.mini-batch.size", "50000")
-    last = arguments.rows - 1
     for name in ("bids", "others") if arguments.join else ("bids",):
         env.execute_sql(
-            f"CREATE TABLE {name} ({COLUMNS}) WITH ('connector' = 'datagen', 'rows-per-second' = '1000000000', "
-            f"'fields.id.kind' = 'sequence', 'fields.id.start' = '0', 'fields.id.end' = '{last}')"
+            f"CREATE TABLE {name} ({COLUMNS}) WITH "
+            f"('connector' = 'filesystem', 'path' = 'file://{arguments.path}', 'format' = 'parquet')"
         )
     env.execute_sql(f"CREATE TABLE sink ({arguments.sink}) WITH ('connector' = 'blackhole')")
     seconds = statistics.median(run(env, arguments.sql) for _ in range(arguments.rounds))

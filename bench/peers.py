@@ -1,6 +1,5 @@
 """`make bench-peers`: the same work through PyFlink and PySpark's transformWithStateInPandas, in one run with ours.
 
-PyFlink wants other versions of what Spark wants, so it gets an environment of its own, `.venv-peers`, on first use.
 Prints one JSON object per line, as `make bench` does.
 """
 
@@ -14,17 +13,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from bench import jobs
+from bench.flink import ROOT, flink_python
 from bench.run import PARALLELISM, emit
 from headrace.spark.session import stop_spark
 
-ROOT = Path(__file__).parent.parent
-PEERS = ROOT / ".venv-peers"
-#: The version whose names headrace follows.
-PYFLINK = "apache-flink==2.3.0"
 #: What its users turn: keep state in the Python process, and let many records share a trip there.
 TUNED = ("python.state.cache-size=100000", "python.fn-execution.bundle.size=100000")
 THREADS = ("python.execution-mode=thread",)
@@ -46,7 +41,6 @@ def compare_throughput() -> None:
     """Measure records per second, ours and the peers'."""
     ours = measure_ours()
     stop_spark()
-    prepare_pyflink()
     for name, options, records, goal in (
         ("PyFlink at its defaults", (), 30_000, ">= 200"),
         ("PyFlink tuned", TUNED, 300_000, ">= 15"),
@@ -109,20 +103,11 @@ def measure_our_latency(seconds: int) -> float:
     return statistics.median(jobs.LATENCIES[rate * 4 :])
 
 
-def prepare_pyflink() -> None:
-    """Make PyFlink's environment if it is not there."""
-    if (PEERS / ".ready").exists():
-        return
-    print(f"installing {PYFLINK} into {PEERS.name}, once", file=sys.stderr)
-    subprocess.run([sys.executable, "-m", "venv", str(PEERS)], check=True)
-    subprocess.run([str(PEERS / "bin" / "pip"), "install", "-q", PYFLINK, "setuptools<81"], check=True)
-    (PEERS / ".ready").touch()
-
-
 def pyflink(work: str, records: int, options: tuple[str, ...]) -> dict[str, Any]:
     """Run a program on PyFlink."""
-    environment = {**os.environ, "PATH": f"{PEERS / 'bin'}{os.pathsep}{os.environ['PATH']}"}
-    command = [str(PEERS / "bin" / "python"), str(ROOT / "bench" / "peer_pyflink.py"), work]
+    python = flink_python()
+    environment = {**os.environ, "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}"}
+    command = [str(python), str(ROOT / "bench" / "peer_pyflink.py"), work]
     return _last_json([*command, *options, "--records", str(records)], environment)
 
 

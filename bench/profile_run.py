@@ -16,27 +16,32 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+from bench.flink import ROOT
 from bench.nexmark_files import definitions, query, write_files
-from bench.peers import ROOT
+from headrace.runtime.epoch.spent import COMPUTE, DECODE, ENCODE, SCAN, STATE_READ, STATE_WRITE
 
-#: What a worker does, by the innermost of these functions that it is in.
+#: What a worker does, by the innermost of these functions that it is in; a name with a dot is a method of that class.
 PARTS = {
-    "split_sides": "decode",
+    "PieceReader.read": SCAN,
+    "split_sides": DECODE,
+    "rows_for": DECODE,
+    "merged_inputs": DECODE,
     "load_stream": "wait for rows",
     "read_int": "wait for rows",
-    "catch_up": "state read",
-    "find": "state read",
-    "members": "state read",
-    "read_columns": "state read",
-    "process": "compute",
-    "table_change": "state write",
-    "write_change": "state write",
-    "written_rows": "state write",
-    "rows_to_write": "state write",
-    "dump_stream": "encode",
-    "to_batches": "encode",
+    "catch_up": STATE_READ,
+    "find": STATE_READ,
+    "members": STATE_READ,
+    "read_columns": STATE_READ,
+    "process": COMPUTE,
+    "stateless": "projections and filters",
+    "table_change": STATE_WRITE,
+    "write_change": STATE_WRITE,
+    "written_rows": STATE_WRITE,
+    "rows_to_write": STATE_WRITE,
+    "dump_stream": ENCODE,
+    "to_batches": ENCODE,
+    "PackedInput.packets": ENCODE,
 }
-OPERATORS = ROOT / "src" / "headrace" / "operators" / "table"
 
 
 def main() -> None:
@@ -81,9 +86,7 @@ def show_samples(text: str, rate: int, top: int) -> None:
         frames = [frame.strip() for frame in stack.split(";")]
         if not any("worker" in frame for frame in frames) or not any("headrace" in frame for frame in frames):
             continue
-        part = next(
-            (PARTS[_function(frame)] for frame in reversed(frames) if _function(frame) in PARTS), "other"
-        )
+        part = next((found for frame in reversed(frames) if (found := _part(frame)) is not None), "other")
         parts[_operator(frames), part] += int(count)
         functions[next(frame for frame in reversed(frames) if "headrace" in frame)] += int(count)
     print("python workers, seconds by operator")
@@ -92,6 +95,12 @@ def show_samples(text: str, rate: int, top: int) -> None:
     print("python workers, seconds by function")
     for function, count in functions.most_common(top):
         print(f"  {count / rate:8.2f}  {function}")
+
+
+def _part(frame: str) -> str | None:
+    """Return what a function of a stack does; None if it is none of those that tell."""
+    name = frame.partition(" ")[0]
+    return PARTS.get(".".join(name.split(".")[-2:])) or PARTS.get(_function(frame))
 
 
 def _function(frame: str) -> str:

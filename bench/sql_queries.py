@@ -1,8 +1,4 @@
-"""The queries of `make bench-sql`, in the words of each system, and the rows they are over.
-
-A row is a function of its number, so that every system has the same ones: those that read files read them from Parquet,
-Flink, which comes without a reader for it, makes them from the numbers.
-"""
+"""The queries of `make bench-sql`, in the words of each system, and the Parquet files that all of them read."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from bench.peers import PEERS, ROOT, prepare_pyflink
+from bench.flink import ROOT, as_urls, flink_python, parquet_jars
 from bench.run import emit
 from bench.sql_queries import QUERIES, Query, write_rows
 from headrace.spark.session import stop_spark
@@ -45,8 +45,6 @@ def main() -> None:
     if arguments.keys:
         measure_keys()
         return
-    if not arguments.ours_only:
-        prepare_pyflink()
     with tempfile.TemporaryDirectory() as directory:
         for query in QUERIES:
             if arguments.only in query.name:
@@ -69,8 +67,10 @@ def compare(query: Query, directory: Path, arguments: argparse.Namespace) -> Non
         emit(query.name, rate, "rows/s", goal=query.goal)
         return
     others = {
-        "Flink SQL": flink(query, rows, ("--rounds", str(arguments.rounds))),
-        "Flink SQL, mini-batch": flink(query, rows, ("--rounds", str(arguments.rounds), "--mini-batch")),
+        "Flink SQL": flink(query, path, rows, ("--rounds", str(arguments.rounds))),
+        "Flink SQL, mini-batch": flink(
+            query, path, rows, ("--rounds", str(arguments.rounds), "--mini-batch")
+        ),
         "Structured Streaming": structured_streaming(query, path, warm, rows, arguments.rounds),
     }
     for name, other in others.items():
@@ -95,9 +95,10 @@ def ours_run(query: Query, path: Path, rows: int) -> float:
     return rows * (2 if query.is_join else 1) / (time.perf_counter() - started)
 
 
-def flink(query: Query, rows: int, options: tuple[str, ...]) -> float:
+def flink(query: Query, path: Path, rows: int, options: tuple[str, ...]) -> float:
     """Return how many rows a second Flink does, the median of its rounds."""
-    command = [str(PEERS / "bin" / "python"), str(ROOT / "bench" / "peer_flink_sql.py"), *options]
+    command = [str(flink_python()), str(ROOT / "bench" / "peer_flink_sql.py"), *options]
+    command += ["--path", str(path), "--jars", as_urls(parquet_jars())]
     command += ["--rows", str(rows), "--sql", query.sql, "--sink", query.sink]
     return float(_result([*command, *(["--join"] if query.is_join else [])])["rate"])
 

@@ -1,9 +1,10 @@
 """`make bench-startup`: from the start of a process to its first record and to its end, ours and PyFlink's.
 
 Prints a JSON line for each program: a stream and a table of three records. Cold: the program starts Spark, or a Flink
-in its process. Warm: a session runs already, and the program is submitted to it. The two systems take turns, so that a
-busy machine is as busy for both; with processor seconds of all processes, which depend less on it. Two rounds are run
-before: pages of files are in memory then, and Java's archive of classes is written.
+in its process. Warm: a session runs already, and the program is submitted to it; what it prints appears there. The two
+systems take turns, so that a busy machine is as busy for both; with processor seconds of all processes, which depend
+less on it (of a session only those of its client). Two rounds are run before: pages of files are in memory then, and
+Java's archive of classes is written.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from bench.run import emit
 from tests.parity.run_examples import Run, run
@@ -74,10 +77,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for name, path in programs.items():
                 _compare("cold", name, path, ours, theirs, chosen.rounds, chosen.warm_ups)
         if chosen.only != "cold":
-            with _session():
+            with _session() as session:
                 for name, path in programs.items():
                     to_session = [*ours, "-m", f"localhost:{_SESSION_PORT}"]
-                    _compare("warm", name, path, to_session, None, chosen.rounds, chosen.warm_ups)
+                    _compare("warm", name, path, to_session, None, chosen.rounds, chosen.warm_ups, session)
 
 
 def _compare(
@@ -88,14 +91,13 @@ def _compare(
     theirs: Sequence[str] | None,
     rounds: int,
     warm_ups: int,
+    session: _Session | None = None,
 ) -> None:
     sides = {"headrace": ours} | ({} if theirs is None else {"PyFlink": theirs})
-    # A record of a job in a session is printed there, so only the end is seen here.
-    waits_for_record = kind == "cold"
     found: dict[str, list[Times]] = {side: [] for side in sides}
     for number in range(warm_ups + rounds):
         for side, command in sides.items():
-            times = _start([*command, str(program)], waits_for_record=waits_for_record)
+            times = _start([*command, str(program)], session)
             if number >= warm_ups:
                 found[side].append(times)
     middle = {
@@ -119,11 +121,15 @@ def _compare(
         )
 
 
-def _start(command: Sequence[str], *, waits_for_record: bool) -> Times:
-    """Run a program twice: until its first record, and to its end."""
-    first = _run(command, enough_lines=1) if waits_for_record else None
+def _start(command: Sequence[str], session: _Session | None) -> Times:
+    """Run a program: until its first record, and, if that ends it, once more to its end."""
+    if session is not None:
+        started = time.monotonic()
+        whole = _run(command, enough_lines=0)
+        return Times(session.first_line_since(started) - started, whole.seconds, whole.processor_s)
+    first = _run(command, enough_lines=1)
     whole = _run(command, enough_lines=0)
-    return Times(first.seconds if first else whole.seconds, whole.seconds, whole.processor_s)
+    return Times(first.seconds, whole.seconds, whole.processor_s)
 
 
 def _run(command: Sequence[str], *, enough_lines: int) -> Run:
@@ -141,20 +147,61 @@ def _run(command: Sequence[str], *, enough_lines: int) -> Run:
     return done
 
 
-@contextmanager
-def _session() -> Iterator[None]:
-    """Keep a session running that has started Spark."""
-    command = [str(Path(sys.executable).parent / "headrace"), "session", "-D", f"rest.port={_SESSION_PORT}"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    try:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if "running" in line.lower() or "http" in line:
+class _Session:
+    """A session that has started Spark, with the times of what its jobs print: they print there, not at the client."""
+
+    def __init__(self) -> None:
+        command = [str(Path(sys.executable).parent / "headrace"), "session", "--submit"]
+        self._process = subprocess.Popen(
+            [*command, "-D", f"rest.port={_SESSION_PORT}"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            if line.startswith("session at"):
                 break
-        yield
+        else:
+            raise RuntimeError("the session did not start")
+        self._lines: list[float] = []
+        self._has_line = threading.Condition()
+        for stream, seen in ((self._process.stdout, self._take), (self._process.stderr, _nothing)):
+            threading.Thread(target=_read, args=(stream, seen), daemon=True).start()
+
+    def first_line_since(self, moment: float) -> float:
+        """Return when the first line since a moment was printed."""
+        with self._has_line:
+            if not self._has_line.wait_for(lambda: self._lines and self._lines[-1] >= moment, timeout=30):
+                raise RuntimeError("the session has printed nothing of the job")
+            return next(line for line in self._lines if line >= moment)
+
+    def end(self) -> None:
+        """End it as Ctrl-C does."""
+        self._process.send_signal(signal.SIGINT)
+        self._process.wait(timeout=60)
+
+    def _take(self) -> None:
+        with self._has_line:
+            self._lines.append(time.monotonic())
+            self._has_line.notify_all()
+
+
+def _read(stream: IO[str], seen: Callable[[], None]) -> None:
+    for _ in stream:
+        seen()
+
+
+def _nothing() -> None:
+    pass
+
+
+@contextmanager
+def _session() -> Iterator[_Session]:
+    """Keep a session running that has started Spark."""
+    session = _Session()
+    try:
+        yield session
     finally:
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        session.end()
 
 
 if __name__ == "__main__":

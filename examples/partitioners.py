@@ -10,6 +10,9 @@ one can see what every partitioner does.
     headrace run examples/partitioners.py
 """
 
+# A row names the subtask that a partitioner has chosen, and every subtask gets what is broadcast.
+# headrace: verify --ignore 1 --keep-parallelism
+
 from __future__ import annotations
 
 from collections import defaultdict

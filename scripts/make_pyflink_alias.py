@@ -14,6 +14,8 @@ import re
 import sys
 from pathlib import Path
 
+from headrace.pyflink_alias._imports import IMPORTS
+
 ROOT = Path(__file__).resolve().parents[1]
 TARGET = ROOT / "packages" / "pyflink-alias" / "src" / "pyflink"
 SURFACE = ROOT / "tests" / "parity" / "pyflink_surface.json"
@@ -22,7 +24,8 @@ SURFACE = ROOT / "tests" / "parity" / "pyflink_surface.json"
 def stubs() -> dict[str, str]:
     """Return the files of the package by their path below it: a stub for each module."""
     modules = json.loads(SURFACE.read_text(encoding="utf-8"))["modules"]
-    found: dict[str, str] = {"__init__.pyi": ""}
+    version = "from headrace.pyflink_alias.version import __version__ as __version__\n"
+    found: dict[str, str] = {"__init__.pyi": version, "version.pyi": version}
     packages = {name.rpartition(".")[0] for name in modules}
     for name in sorted(modules):
         real = "headrace" + name.removeprefix("pyflink")
@@ -36,12 +39,23 @@ def stubs() -> dict[str, str]:
             *known.get("classes", {}),
             *re.findall(r"(\w+)\(", known.get("functions", "")),
         }
-        names = sorted(each for each in words if each in vars(ours))
+        names = {each: real for each in words if each in vars(ours)}
+        for origin, more in IMPORTS.get(name.removeprefix("pyflink."), {}).items():
+            where = f"headrace.{origin}"
+            names |= {each: where for each in more.split() if each not in names and has(where, each)}
         path = name.removeprefix("pyflink.").replace(".", "/")
         is_package = name in packages or hasattr(ours, "__path__")
-        lines = [f"from {real} import {each} as {each}\n" for each in names]
+        lines = [f"from {names[each]} import {each} as {each}\n" for each in sorted(names)]
         found[f"{path}/__init__.pyi" if is_package else f"{path}.pyi"] = "".join(lines)
     return found
+
+
+def has(module: str, name: str) -> bool:
+    """Whether a module of headrace's has a name."""
+    try:
+        return name in vars(importlib.import_module(module))
+    except ImportError:
+        return False
 
 
 def main(target: Path = TARGET) -> None:

@@ -23,6 +23,7 @@ from tests.kafka import kafka  # noqa: F401 - a fixture
 from tests.mariadb import mariadb  # noqa: F401 - a fixture
 from tests.postgres import postgres  # noqa: F401 - a fixture
 from tests.s3 import s3, s3_server  # noqa: F401 - fixtures
+from tests.signals import start_processes_with_default_signals
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -96,6 +97,7 @@ def _place(item: pytest.Item) -> int:
 @pytest.fixture(scope="session", autouse=True)
 def _environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Set what holds for all tests and for the processes they start."""
+    start_processes_with_default_signals()
     with pytest.MonkeyPatch.context() as patch:
         # Logs and archives stay out of the user's own.
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))

@@ -71,7 +71,7 @@ def small_disks(directory: Path) -> Iterator[SmallDisk]:
         pytest.skip(reason)
     root = Path(__file__).parents[1]
     command = [*UNSHARE, sys.executable, "-m", "tests.small_disk"]
-    environment = {**os.environ, "PYTHONPATH": str(root)}
+    environment = {**os.environ, "PYTHONPATH": f"{root / 'src'}{os.pathsep}{root}"}
     with subprocess.Popen(
         command, cwd=root, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:

@@ -2,6 +2,7 @@
 
 headrace run driver_program.py DIRECTORY
 
+With the job parameter `rate`, that many numbers come in a second; without it, all at once.
 What happens on the way is told by files in the directory: `epochs` has a line for each epoch. A file `hold` there stops
 the job behind as many epochs as it says, for as long as it exists. With one of these, the driver kills itself and its
 Java, once:
@@ -23,6 +24,8 @@ from typing import Any
 
 from headrace.common import Encoder, Types, WatermarkStrategy
 from headrace.config import Configuration
+from headrace.connectors.base import Source
+from headrace.connectors.datagen import DataGeneratorSource
 from headrace.connectors.file import BucketAssigner, FileSink, RollingPolicy
 from headrace.connectors.jdbc import JdbcConnectionOptions, JdbcSink
 from headrace.connectors.sequence import NumberSequenceSource
@@ -106,9 +109,14 @@ def main(directory: Path) -> None:
     assert isinstance(executor, SparkExecutor)
     executor.listeners.append(Listeners(epoch_completed=tell))
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
-    numbers = env.from_source(
-        NumberSequenceSource(0, NUMBERS - 1), WatermarkStrategy.no_watermarks(), "numbers"
-    ).uid("numbers")
+    # A live job is to be under way, too, when somebody looks for it.
+    rate = env.get_config().get_global_job_parameters().get("rate")
+    source: Source = (
+        NumberSequenceSource(0, NUMBERS - 1)
+        if rate is None
+        else DataGeneratorSource(lambda index: index, NUMBERS, float(rate))
+    )
+    numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
     rows = numbers.key_by(lambda n: n % KEYS).process(Tally()).uid("tally")
     files = FileSink.for_row_format(str(directory / "out"), Encoder.simple_string_encoder())
     files = files.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())

@@ -12,7 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_S = 120.0
+#: A machine that does other things needs minutes to start Spark, and a driver that hangs says where.
+PATIENCE_S = 300.0
 
 
 class KilledDriver:
@@ -59,6 +60,7 @@ class KilledDriver:
             **os.environ,
             "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
             "TMPDIR": str(self._folder),
+            "PYTHONFAULTHANDLER": "1",
             **self._environment,
         }
         self._starts += 1
@@ -81,8 +83,15 @@ class KilledDriver:
             self._process.wait(30)
             self._process = None
 
+    def stacks(self) -> str:
+        """End the driver, which says what each of its threads was doing; return the end of its log."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGABRT)
+        self._process.wait(30)
+        return self.log()
+
     def log(self) -> str:
-        return (self._folder / f"driver-{self._starts}.log").read_text()[-6000:]
+        return (self._folder / f"driver-{self._starts}.log").read_text()[-12_000:]
 
     def wait_until(self, condition: Callable[[], bool], describe: Callable[[], object]) -> None:
         """Wait for a condition while the driver runs.
@@ -94,5 +103,5 @@ class KilledDriver:
         while not condition():
             assert self._process is not None
             assert self._process.poll() is None, self.log()
-            assert time.monotonic() < deadline, f"{describe()}\n{self.log()}"
+            assert time.monotonic() < deadline, f"{describe()}\n{self.stacks()}"
             time.sleep(0.1)

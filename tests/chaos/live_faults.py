@@ -20,8 +20,10 @@ from headrace.runtime.job.master import JobMaster
 from headrace.runtime.run.live_run import LiveRun
 from headrace.runtime.task import live_subtask, stream_task
 from headrace.runtime.task.level import JobCode
+from headrace.testing.live_faults import LiveFaults
+from headrace.testing.live_world import SimulatedCluster, World, simulated
 from tests.chaos.driver_faults import ChaoticJob, Outcome, chaotic_run
-from tests.chaos.live_world import LiveFaults, SimulatedCluster, World, simulated
+from tests.chaos.faults import Crash
 from tests.chaos.programs import PARALLELISM
 
 
@@ -49,6 +51,11 @@ class LiveChaoticJob(ChaoticJob):
         outcome.task_faults.update(self.live_faults.done)
         return outcome
 
+    def _tick_alive(self) -> int:
+        if self.faults.is_dead:
+            raise Crash("the driver is gone")
+        return self._tick()
+
     def _pass(self, milliseconds: int) -> None:
         self.now_ms += milliseconds
 
@@ -60,7 +67,7 @@ class LiveChaoticJob(ChaoticJob):
         self.world = None
         if not self._runs_live:
             return super()._make_cluster(code, hosts)
-        self.world = World(self.live_faults.rng, self.live_faults, self._tick, lambda: self.faults.is_dead)
+        self.world = World(self.live_faults.rng, self.live_faults, self._tick_alive)
         return SimulatedCluster(code, hosts, self.world, lambda epoch: self.note_epoch(code.lineage, epoch))
 
 

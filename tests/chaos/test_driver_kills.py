@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from ast import literal_eval
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
@@ -33,8 +33,15 @@ PATIENCE_S = 120.0
 class Drivers:
     """Drivers of one job, one after the other or beside each other."""
 
-    def __init__(self, directory: Path, postgres: PostgresServer | None, master: str = "local[2]") -> None:
+    def __init__(
+        self,
+        directory: Path,
+        postgres: PostgresServer | None,
+        master: str = "local[2]",
+        options: Mapping[str, object] | None = None,
+    ) -> None:
         self.directory = directory
+        self._options = {"execution.checkpointing.interval": "1 ms", **(options or {})}
         self._postgres = postgres
         self._master = master
         self._table = f"chaos_{uuid4().hex[:12]}"
@@ -49,12 +56,12 @@ class Drivers:
             "high-availability.cluster-id": "chaos",
             "headrace.high-availability.lease-duration": f"{int(LEASE_S * 1000)} ms",
             "execution.checkpointing.dir": self.directory / "checkpoints",
-            "execution.checkpointing.interval": "1 ms",
             "headrace.epoch.max-records": 5,
             "headrace.epoch.target-duration": "1 h",
             "headrace.state.compaction.max-changes": 4,
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
+            **self._options,
         }
         words = [word for key, value in options.items() for word in ("-D", f"{key}={value}")]
         environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
@@ -188,9 +195,14 @@ def wait_until(condition: Callable[[], bool], describe: Callable[[], str]) -> No
 def drivers(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[..., Drivers]]:
     made: list[Drivers] = []
 
-    def make(master: str = "local[2]", *, with_database: bool = True) -> Drivers:
+    def make(
+        master: str = "local[2]",
+        *,
+        with_database: bool = True,
+        options: Mapping[str, object] | None = None,
+    ) -> Drivers:
         server = request.getfixturevalue("postgres") if with_database else None
-        made.append(Drivers(tmp_path, server, master))
+        made.append(Drivers(tmp_path, server, master, options))
         return made[-1]
 
     yield make
@@ -198,10 +210,28 @@ def drivers(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable
         each.end()
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 12))])
-def test_a_job_outlives_its_drivers(drivers: Callable[..., Drivers], tmp_path: Path, seed: int) -> None:
+EPOCHS = {"headrace.exchange.kind": "blocking"}
+#: Numbers come slowly: a live job would have read them all before anybody is killed.
+LIVE = {
+    "headrace.exchange.kind": "pipelined",
+    "execution.checkpointing.interval": "50 ms",
+    "pipeline.global-job-parameters.rate": 40,
+}
+
+
+@pytest.mark.parametrize(
+    ("seed", "options"),
+    [
+        (1, EPOCHS),
+        *(pytest.param(seed, EPOCHS, marks=pytest.mark.slow) for seed in range(2, 12)),
+        pytest.param(1, LIVE, marks=pytest.mark.slow, id="1-live"),
+    ],
+)
+def test_a_job_outlives_its_drivers(
+    drivers: Callable[..., Drivers], tmp_path: Path, seed: int, options: Mapping[str, object]
+) -> None:
     chance = random.Random(seed)
-    job = drivers()
+    job = drivers(options=options)
     inside = ["kill-before-commit", "kill-between-sinks", "kill-after-commit"]
     kills = chance.sample([*inside, "any", "any", "end"], 2) if seed > 1 else ["any", "kill-before-commit"]
     for kill in kills:

@@ -15,13 +15,10 @@ from tests.chaos.killed_driver import KilledDriver
 from tests.kafka import KafkaBroker
 
 pytestmark = [
-    pytest.mark.skip(
-        reason="not seen to pass yet: a restarted driver wrote nothing within two minutes, under load"
-    ),
     pytest.mark.spark,
     pytest.mark.chaos,
     pytest.mark.slow(seconds=300),
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(2400),
 ]
 
 Row = tuple[str, int, int]

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import fastavro
@@ -39,15 +40,26 @@ from headrace.connectors.file.parquet import ParquetColumnarRowInputFormat
 from headrace.connectors.file.table import FileTableSource
 from headrace.errors import ConnectorError, FormatError
 from headrace.formats.avro import AvroRowDeserializationSchema, AvroRowSerializationSchema
+from headrace.formats.avro_confluent import ConfluentRegistryAvroRowDeserializationSchema
+from headrace.formats.canal import CanalJsonDeserializationSchema
+from headrace.formats.changelog_json import ChangelogJsonDeserializationSchema
 from headrace.formats.csv import CsvRowDeserializationSchema
 from headrace.formats.dead_letter import DeadLetter, RecordDecoder
 from headrace.formats.debezium import DebeziumJsonDeserializationSchema
 from headrace.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
+from headrace.formats.maxwell import MaxwellJsonDeserializationSchema
+from headrace.formats.ogg import OggJsonDeserializationSchema
+from headrace.formats.protobuf import ProtobufRowDeserializationSchema, ProtobufRowSerializationSchema
+from headrace.formats.protobuf_types import MessageDefinition
 from headrace.formats.raw import RawDeserializationSchema
 from headrace.metrics.metricbase import InMemoryCounter
 from headrace.storage.search import InputPath
 from headrace.types import DataTypes
-from tests.contracts.garbage import garbage, mutated, odd_json
+from headrace.types.logical import ArrayType, DataType, LocalZonedTimestampType, MapType
+from tests.contracts.garbage import ODD_VALUES, garbage, mutated, odd_json
+
+descriptor_pb2: Any = pytest.importorskip("google.protobuf.descriptor_pb2")
+text_format: Any = pytest.importorskip("google.protobuf.text_format")
 
 SEED = 20260
 #: Messages for each format, besides those that have a name.
@@ -169,6 +181,92 @@ def odd_lines() -> list[bytes]:
     return [*odd, *(",".join(each).encode() for each in changed)]
 
 
+def change_format(
+    schema: type[ChangelogJsonDeserializationSchema], event: bytes, row: bytes
+) -> tuple[Make, list[bytes], list[bytes]]:
+    """Return how to make a format of changes, and messages: an event, and odd JSON in place of its rows."""
+    odd = [event.replace(row, each) for each in odd_json(list(_FIELDS | _NESTED))]
+    return lambda lenient: schema(ALL, ignore_parse_errors=lenient), [event], odd
+
+
+class OneSchema:
+    """A registry with a single schema, of the number 7."""
+
+    def schema(self, number: int) -> str:
+        if number != 7:
+            raise FormatError(f"no schema {number}")
+        return AVRO
+
+
+def confluent_format(lenient: bool) -> DeserializationSchema:
+    schema = ConfluentRegistryAvroRowDeserializationSchema(
+        AVRO, "http://127.0.0.1:1", ignore_parse_errors=lenient
+    )
+    schema._registry = OneSchema()  # type: ignore[assignment]
+    return schema
+
+
+def protobuf_format(syntax: str) -> tuple[Make, list[bytes], list[bytes]]:
+    """Return how to make a protobuf format, and messages of its type."""
+    files = descriptor_pb2.FileDescriptorSet()
+    text_format.Parse(f'name: "r.proto" syntax: "{syntax}" {PROTOBUF}', files.file.add())
+    definition = MessageDefinition("R", files.SerializeToString())
+    fields = {
+        "int": DataTypes.INT(), "long": DataTypes.BIGINT(), "text": DataTypes.STRING(), "bytes": DataTypes.BYTES(),
+        "double": DataTypes.DOUBLE(), "truth": DataTypes.BOOLEAN(), "array": DataTypes.ARRAY(DataTypes.INT()),
+        "short": DataTypes.SMALLINT(), "byte": DataTypes.TINYINT(),
+        "row": DataTypes.ROW([DataTypes.FIELD("x", DataTypes.INT())]),
+    }  # fmt: skip
+    row: Any = DataTypes.ROW([DataTypes.FIELD(name, kind) for name, kind in fields.items()])
+    values = Row(1, -1, "aé", b"\xff", 0.5, True, [1, 2], 1, 1, Row(3))
+    valid = ProtobufRowSerializationSchema(definition, row).serialize(values)
+    odd = [
+        b"\x1a\x01\xff",  # a text that is none
+        b"\x40\x80\x80\x04",  # a number of the enum that no SMALLINT has
+        b"\x48\x80\x01",  # and one that no TINYINT has
+        b"\x52" * 10_000,
+        valid * 100,
+    ]
+    return (
+        lambda lenient: ProtobufRowDeserializationSchema(definition, row, ignore_parse_errors=lenient),
+        [valid],
+        odd,
+    )
+
+
+#: A message type in the form of descriptors.
+PROTOBUF = """
+enum_type { name: "E" value { name: "NONE" number: 0 } value { name: "ONE" number: 1 } }
+message_type { name: "R"
+  field { name: "int" number: 1 type: TYPE_INT32 label: LABEL_OPTIONAL }
+  field { name: "long" number: 2 type: TYPE_UINT64 label: LABEL_OPTIONAL }
+  field { name: "text" number: 3 type: TYPE_STRING label: LABEL_OPTIONAL }
+  field { name: "bytes" number: 4 type: TYPE_BYTES label: LABEL_OPTIONAL }
+  field { name: "double" number: 5 type: TYPE_DOUBLE label: LABEL_OPTIONAL }
+  field { name: "truth" number: 6 type: TYPE_BOOL label: LABEL_OPTIONAL }
+  field { name: "array" number: 7 type: TYPE_INT32 label: LABEL_REPEATED }
+  field { name: "short" number: 8 type: TYPE_ENUM label: LABEL_OPTIONAL type_name: ".E" }
+  field { name: "byte" number: 9 type: TYPE_ENUM label: LABEL_OPTIONAL type_name: ".E" }
+  field { name: "row" number: 10 type: TYPE_MESSAGE label: LABEL_OPTIONAL type_name: ".Inner" } }
+message_type { name: "Inner" field { name: "x" number: 1 type: TYPE_INT32 label: LABEL_OPTIONAL } }
+"""
+CANAL = (
+    b'{"data": [' + RECORD + b'], "old": [{"int": 2}], "type": "UPDATE", "database": "d", "table": "t", '
+    b'"sqlType": {"int": 4}, "pkNames": ["int"], "ts": 1, "es": 2}'
+)
+MAXWELL = (
+    b'{"data": ' + RECORD + b', "old": {"int": 2}, "type": "update", "database": "d", "table": "t", '
+    b'"primary_key_columns": ["int"], "ts": 1}'
+)
+OGG = (
+    b'{"before": null, "after": ' + RECORD + b', "op_type": "I", "table": "t", "primary_keys": ["int"], '
+    b'"current_ts": "2020-05-13T13:39:35.766000", "op_ts": "2020-05-13 15:40:06.000000"}'
+)
+DEBEZIUM = (
+    b'{"before": null, "after": ' + RECORD + b', "op": "c", "ts_ms": 5, "schema": {}, '
+    b'"source": {"ts_ms": 4, "db": "d", "schema": "s", "table": "t"}}'
+)
+
 Make = Callable[[bool], DeserializationSchema]
 #: By name: how to make the format (lenient or not), messages that it reads, odd ones.
 FORMATS: dict[str, tuple[Make, list[bytes], list[bytes]]] = {
@@ -189,6 +287,9 @@ FORMATS: dict[str, tuple[Make, list[bytes], list[bytes]]] = {
         [EVENT],
         [b'{"after": ' + each + b', "op": "c"}' for each in odd_json(list(_FIELDS | _NESTED))],
     ),
+    "canal": change_format(CanalJsonDeserializationSchema, CANAL, RECORD),
+    "maxwell": change_format(MaxwellJsonDeserializationSchema, MAXWELL, RECORD),
+    "ogg": change_format(OggJsonDeserializationSchema, OGG, RECORD),
     "csv": (
         lambda lenient: CsvRowDeserializationSchema(FLAT, ignore_parse_errors=lenient),
         [LINE, b"\xef\xbb\xbf" + LINE],
@@ -199,6 +300,13 @@ FORMATS: dict[str, tuple[Make, list[bytes], list[bytes]]] = {
         [avro_message()],
         [b"", b"\x00", b"\xff" * 100, avro_message()[:-1] + b"\x02" * 100_000],
     ),
+    "avro-confluent": (
+        confluent_format,
+        [b"\x00\x00\x00\x00\x07" + avro_message()],
+        [b"", b"\x00" * 4, b"\x00" * 5, b"\x01" + b"\x00" * 20, b"\x00\x00\x00\x00\x07"],
+    ),
+    "protobuf": protobuf_format("proto3"),
+    "protobuf 2": protobuf_format("proto2"),
     "raw text": (
         lambda lenient: RawDeserializationSchema(Types.STRING(), ignore_parse_errors=lenient),
         [b"abc"],
@@ -315,6 +423,48 @@ def test_every_bad_message_is_counted_and_named(name: str):
     at = messages.index(letters[0].data)
     with pytest.raises(FormatError, match=f"line {at}: "):
         RecordDecoder(make(False)).decode(messages, position_of=position_of)
+
+
+@pytest.mark.parametrize(
+    ("schema", "event"),
+    [
+        (CanalJsonDeserializationSchema, CANAL),
+        (MaxwellJsonDeserializationSchema, MAXWELL),
+        (OggJsonDeserializationSchema, OGG),
+        (DebeziumJsonDeserializationSchema, DEBEZIUM),
+    ],
+)
+def test_metadata_of_an_odd_event_is_of_its_type_or_an_error(
+    schema: type[ChangelogJsonDeserializationSchema], event: bytes
+):
+    types = {key: each.type for key, each in schema.known_metadata.items()}
+    reads = schema(row_type({"int": Types.INT()}), metadata=list(types))
+    assert all(value is not None for row in reads.parse(event) for value in row), "the event has all of them"
+    whole = json.loads(event)
+    for field in whole:
+        for value in [*ODD_VALUES, *(f"{'[' * depth}{']' * depth}" for depth in (300, 900, 990))]:
+            odd = json.dumps(whole | {field: "odd value"}).replace('"odd value"', value)
+            with suppress(FormatError):
+                for row in reads.parse(odd.encode()):
+                    for kind, found in zip(types.values(), list(row)[1:], strict=True):
+                        assert is_of_type(found, kind), (field, value)
+
+
+def is_of_type(value: Any, kind: DataType) -> bool:
+    """Whether a value is one of a type that metadata have."""
+    match kind:
+        case ArrayType():
+            return value is None or (
+                type(value) is list and all(type(each) in (str, NoneType) for each in value)
+            )
+        case MapType():
+            kinds = (str, NoneType) if kind.value_type == DataTypes.STRING() else (int, NoneType)
+            return value is None or (
+                type(value) is dict and all(type(each) in kinds for each in value.values())
+            )
+        case LocalZonedTimestampType():
+            return value is None or (isinstance(value, datetime.datetime) and value.tzinfo is None)
+    return value is None or type(value) is str
 
 
 def test_text_of_another_charset_is_a_dead_letter():

@@ -37,6 +37,7 @@ from headrace.datastream.formats.avro import AvroBulkWriters, AvroSchema
 from headrace.datastream.formats.csv import CsvBulkWriters, CsvSchema
 from headrace.datastream.formats.orc import OrcBulkWriters
 from headrace.datastream.formats.parquet import AvroParquetWriters, ParquetBulkWriters
+from headrace.errors import UnsupportedFeatureError
 from headrace.testing.contracts import ContractViolation, check_sink
 from headrace.types import DataTypes
 
@@ -71,6 +72,13 @@ def test_the_file_sink_keeps_the_contract(tmp_path, assigner, policy):
     check_sink(sink, EPOCHS, published=lambda: lines_below(tmp_path))
 
 
+def test_the_file_sink_keeps_the_contract_when_it_compacts(tmp_path):
+    builder = FileSink.for_row_format(str(tmp_path), Encoder.simple_string_encoder())
+    sink = builder.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner()).with_compaction().build()
+
+    check_sink(sink, EPOCHS, published=lambda: lines_below(tmp_path))
+
+
 ROW_TYPE = DataTypes.ROW([DataTypes.FIELD("word", DataTypes.STRING())])
 AVRO = AvroSchema({"type": "record", "name": "Word", "fields": [{"name": "word", "type": "string"}]})
 BULK = {
@@ -91,10 +99,16 @@ BULK = {
 }
 
 
+@pytest.mark.parametrize("is_compacted", [False, True])
 @pytest.mark.parametrize("name", BULK)
-def test_the_file_sink_keeps_the_contract_in_bulk_formats(tmp_path, name):
+def test_the_file_sink_keeps_the_contract_in_bulk_formats(tmp_path, name, is_compacted):
     factory, read = BULK[name]
-    sink = FileSink.for_bulk_format(tmp_path, factory).build()
+    builder = FileSink.for_bulk_format(tmp_path, factory)
+    if is_compacted and not factory.can_join:
+        with pytest.raises(UnsupportedFeatureError, match="with_compaction"):
+            builder.with_compaction().build()
+        return
+    sink = (builder.with_compaction() if is_compacted else builder).build()
 
     def published() -> list[Any]:
         parts = [path for path in tmp_path.rglob("part-*") if ".staging" not in path.parts]

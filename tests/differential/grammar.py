@@ -230,6 +230,25 @@ def groupings(draw: Draw) -> str:
 
 
 @st.composite
+def nested_groupings(draw: Draw) -> str:
+    """Groups, sets and pairs by ROW and ARRAY; only Spark has them."""
+    row, items = either("ROW(k, v)", "struct(k, v)"), either("ARRAY[k, 'x']", "array(k, 'x')")
+    key = draw(st.sampled_from([row, items]))
+    kind = draw(st.integers(0, 2))
+    if kind == 0:
+        return f"SELECT {_calls(draw)} FROM {draw(relations())} x GROUP BY {key}"
+    inner = f"SELECT DISTINCT {key} AS nested FROM {draw(relations())} x"
+    if kind == 1:
+        return (
+            f"SELECT COUNT(*) AS n, COUNT(nested) AS m FROM ({inner}) y{either('', ' HAVING COUNT(*) > 0')}"
+        )
+    # Whether a row equals another if both have a NULL is not the same in both; here are none.
+    some = f"SELECT id, k, {items} AS nested FROM {{}} x WHERE k IS NOT NULL"
+    keyed = [f"({some.format(draw(relations(0)))})" for _ in range(2)]
+    return f"SELECT l.id AS a, r.k AS b FROM {keyed[0]} l JOIN {keyed[1]} r ON l.nested = r.nested"
+
+
+@st.composite
 def regroupings(draw: Draw) -> str:
     inner = f"SELECT k, {_calls(draw)} FROM {draw(relations())} x GROUP BY k{draw(HAVINGS)}"
     return f"SELECT r0, COUNT(*) AS n, COUNT(DISTINCT k) AS m, MIN(k) AS l FROM ({inner}) y GROUP BY r0"
@@ -333,10 +352,32 @@ def half_joins(draw: Draw) -> str:
             f"s.v < (SELECT MAX(v) FROM {inner} r)",
             f"s.v >= (SELECT SUM(v) FROM {inner} r WHERE v > 0)",
             f"(s.v > 1 OR (SELECT MIN(v) FROM {inner} r) IS NULL)",
+            f"s.v < (SELECT MAX(v) FROM {inner} r WHERE r.k = s.k)",
+            f"(SELECT COUNT(*) FROM {inner} r WHERE r.k = s.k AND r.v > 1) = 1",
+            f"(s.v > 2 OR EXISTS (SELECT 1 FROM {inner} r WHERE r.k = s.k))",
         )
     )
     also = draw(st.one_of(st.just(""), CONDITIONS.map(lambda each: f" AND ({each})")))
     return f"SELECT id, k FROM {outer} s WHERE {condition}{also}"
+
+
+@st.composite
+def besides(draw: Draw) -> str:
+    """Rows with those of a query that names their columns."""
+    kind = draw(one_of("CROSS JOIN", "LEFT JOIN"))
+    inner = f"FROM {draw(relations())} r WHERE r.k = s.k"
+    found = draw(
+        one_of(
+            f"SELECT MAX(v) AS m {inner}",
+            f"SELECT COUNT(v) AS m {inner} AND v <> 2",
+            f"SELECT v AS m {inner} AND r.v > s.v",
+            f"SELECT DISTINCT v AS m {inner}",
+            f"SELECT MIN(id) AS m {inner} GROUP BY v",
+            f"SELECT v AS m {inner} ORDER BY v DESC LIMIT 2",
+        )
+    )
+    on = " ON TRUE" if kind == "LEFT JOIN" else ""
+    return f"SELECT s.id AS a, s.k AS b, x.m AS c FROM {draw(relations())} s {kind} LATERAL ({found}) x{on}"
 
 
 @st.composite
@@ -674,6 +715,7 @@ PLAIN = [
     joins_by_time,
     products,
     half_joins,
+    besides,
     top_ns,
     limits,
     deduplications,

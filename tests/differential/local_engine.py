@@ -21,6 +21,7 @@ from headrace.common.types import RowKind
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
 from headrace.graph.job_graph import JobGraph, JobVertex
 from headrace.graph.table_job import fragment_of
+from headrace.operators.table.arrow_expression import Columns
 from headrace.operators.table.base import EpochTime
 from headrace.operators.table.declarations import (
     JoinDeclaration,
@@ -30,12 +31,14 @@ from headrace.operators.table.declarations import (
     WindowJoinDeclaration,
 )
 from headrace.operators.table.packed_input import GroupMerge, PackedInput, merged_inputs, rows_of
+from headrace.operators.table.row_steps import arguments_of, column_of
 from headrace.operators.table.steps import (
     KIND,
     ColumnToKinds,
     Explode,
     Fragment,
     KindsToColumn,
+    PythonCall,
     PythonCalls,
     RowIds,
     Schema,
@@ -135,6 +138,8 @@ class LocalEngine:
         """
         out: dict[str, list[Change]] = {}
         seen = dict(self._seen)
+        # Behind the last epoch nothing reads state.
+        keeps_state = not all(ends.values())
         for vertex in self._job.vertices:
             name, declaration = vertex.vertex_id, vertex.head.declaration
             time = self._times[name]
@@ -154,12 +159,17 @@ class LocalEngine:
             sides = sorted({edge.target_input for edge in self._job.inputs_of(name)})
             if name in self.packed:
                 tables = self._unpacked(name, out)
-                at = EpochTime(time.before, time.after, now_ms, time.is_final)
+                at = EpochTime(time.before, time.after, now_ms, time.is_final, keeps_state=keeps_state)
                 made = self._nodes[name].run_tables(tables, at)
             else:
                 inputs = [self._input(vertex, side, out) for side in sides]
                 made = self._nodes[name].run(
-                    *inputs, before=time.before, after=time.after, now_ms=now_ms, is_final=time.is_final
+                    *inputs,
+                    before=time.before,
+                    after=time.after,
+                    now_ms=now_ms,
+                    is_final=time.is_final,
+                    keeps_state=keeps_state,
                 )
             out[name] = (
                 _pairs(made, declaration)
@@ -211,7 +221,7 @@ class LocalEngine:
             rows = out[edge.source_vertex]
             for task, part in enumerate((rows[: len(rows) // 2], rows[len(rows) // 2 :])):
                 table = _as_arrow(part, declaration.output, packed.source)
-                for packet in packed.packets([table], task):
+                for packet in packed.packets([table], task, _called):
                     received[packet.subtask].setdefault(packet.side, []).append(rows_of(packet.data))
         return [merged_inputs(packets, merges) for packets in received]
 
@@ -242,6 +252,12 @@ def _packed_nodes(job: JobGraph, nodes: Sequence[str]) -> dict[str, dict[int, Pa
         ):
             found[name] = {side: each for side, each in packed.items() if each is not None}
     return found
+
+
+def _called(call: PythonCall, columns: Columns, rows: int) -> pa.Array:
+    """Call a function with rows, as workers do."""
+    values = zip(*(arguments_of(columns[name]) for name in call.arguments), strict=True)
+    return column_of([call.function(*each) for each in values], call.result.arrow)
 
 
 def _as_arrow(rows: Sequence[Change], schema: Schema, source: Sequence[tuple[str, pa.DataType]]) -> pa.Table:

@@ -56,6 +56,8 @@ class Case:
     ttl_ms: int = 0
     #: Whether rows go to nodes in packets where workers can make them.
     packs: bool = False
+    #: Whether aggregations with DISTINCT are split.
+    splits: bool = False
 
     def clock(self, epoch: int) -> int:
         """Return the time of an epoch, in ms since events begin."""
@@ -73,7 +75,8 @@ class Case:
 
     def __repr__(self) -> str:
         lines = [
-            f"parallelism={self.parallelism}, forgets={self.forgets}, packs={self.packs}, rescales={self.rescales}"
+            f"parallelism={self.parallelism}, forgets={self.forgets}, packs={self.packs}, "
+            f"rescales={self.rescales}, splits={self.splits}"
         ]
         lines += [f"pace_ms={self.pace_ms}, ttl_ms={self.ttl_ms}"]
         lines += [
@@ -104,6 +107,7 @@ def cases(draw: st.DrawFn, queries: st.SearchStrategy[str], max_queries: int = 2
         shared,
         draw(st.sampled_from([0, 1000, 2500, 4000, 11_000])),
         draw(st.sampled_from([0, _LONG_MS])),
+        draw(st.booleans()),
         draw(st.booleans()),
     )
     if CLOCKED in tables:
@@ -244,6 +248,7 @@ def register_all(t_env: StreamTableEnvironment, case: Case) -> None:
     # The clock that windows of processing time show is the one of the oracle.
     t_env.get_config().set("table.local-time-zone", "UTC")
     t_env.get_config().set("table.exec.state.ttl", f"{case.ttl_ms} ms")
+    t_env.get_config().set("table.optimizer.distinct-agg.split.enabled", str(case.splits).lower())
     for name, function in _FUNCTIONS.items():
         t_env.create_temporary_function(name, function)
     for name, rows in case.tables.items():

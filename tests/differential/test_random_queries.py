@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from headrace.table import DataTypes, StreamTableEnvironment
-from tests.differential.grammar import PLAIN, WINDOWED, either
+from tests.differential.grammar import PLAIN, WINDOWED, either, nested_groupings
 from tests.differential.oracle import oracle_session
 from tests.differential.runs import (
     Case,
@@ -28,7 +28,7 @@ from tests.differential.runs import (
     check_upserts,
 )
 from tests.differential.tables import BEGIN, NumberType, Rows
-from tests.differential.time_grammar import IN_TIME
+from tests.differential.time_grammar import IN_TIME, matches
 from tests.engines import MINI
 from tests.surveys import examples
 
@@ -129,6 +129,21 @@ def test_queries_in_time_on_spark(env, session):
     )
     t_env = StreamTableEnvironment.create(env(parallelism=2, max_records=4))
     check_on_spark(t_env, session, Case(queries, tables, parallelism=2))
+
+
+@pytest.mark.slow
+@settings(_FIXED, max_examples=3, phases=[Phase.generate])
+@given(case=cases(nested_groupings(), max_queries=3), max_records=st.integers(2, 8))
+def test_nested_keys_on_spark(env, session, case, max_records):
+    check(check_on_spark, env, session, case, max_records=max_records)
+
+
+@locally
+@pytest.mark.slow
+@settings(_FIXED, max_examples=40)
+@given(case=cases(matches()))
+def test_patterns(env, session, case):
+    check(check_locally, env, session, case)
 
 
 @pytest.mark.slow

@@ -1,7 +1,7 @@
 """State that ends, by a clock that goes on between epochs: joins, groups, top-N and deduplication against models.
 
-Where state has ended, what was told of it is not taken back. So outer joins are compared change by change, one row in
-an epoch, with a model that follows the rules of Flink's; what else there is, cut anywhere.
+Rows that were already emitted are not retracted when their state expires. So outer joins are compared change by change,
+one row in an epoch, with a model that follows Flink's rules; the others are cut anywhere.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class _Kept:
 
     row: tuple[Any, ...]
     written_ms: int
-    #: In how many pairs it was told; only of an outer side.
+    #: In how many pairs it was emitted; only of an outer side.
     pairs: int = 0
 
 
@@ -119,15 +119,15 @@ class StreamingJoin:
             own.remove(equal[0])
         for each in equal:  # they are one entry of state, with a count
             each.written_ms = now
-        told = (
+        emitted = (
             self._half(side, mark, row, matches) if self._is_half else self._pairs(side, mark, row, matches)
         )
         if self._outer[1 - side]:
             for each in matches:
-                # Flink counts below zero where a row goes whose pairs it never told.
+                # Flink counts below zero where a row goes whose pairs it never emitted.
                 each.pairs = max(each.pairs + (1 if comes else -1), 0)
                 each.written_ms = now
-        return told
+        return emitted
 
     def _alive(self, side: int, now: int) -> list[_Kept]:
         return [each for each in self._kept[side] if now - each.written_ms < self._ttl_ms]
@@ -146,13 +146,13 @@ class StreamingJoin:
         def pair(mark: str, own: Any, other: Any) -> Change:
             return (mark, own, other) if side == 0 else (mark, other, own)
 
-        told = [pair(kind, row[0], each.row[0]) for each in matches]
+        emitted = [pair(kind, row[0], each.row[0]) for each in matches]
         if not matches and self._outer[side]:
-            told.append(pair(kind, row[0], None))
+            emitted.append(pair(kind, row[0], None))
         if self._outer[1 - side]:
             alone = [each for each in matches if each.pairs == (0 if comes else 1)]
-            told += [pair("-D" if comes else "+I", None, each.row[0]) for each in alone]
-        return told
+            emitted += [pair("-D" if comes else "+I", None, each.row[0]) for each in alone]
+        return emitted
 
 
 @st.composite
@@ -184,7 +184,7 @@ _OUTER_JOINS = {
 
 
 def check_outer_join(env: Any, kind: str, changes: list[tuple[int, Change]], how: dict[str, Any]) -> None:
-    """Rows are told by the pairs that they were in, whether or not the partners live."""
+    """Rows are emitted by the pairs that they were in, whether or not the partners live."""
     tables = {}
     for side, name in enumerate("tu"):
         own = tuple(change for place, change in changes if place == side)
@@ -196,9 +196,9 @@ def check_outer_join(env: Any, kind: str, changes: list[tuple[int, Change]], how
     model = StreamingJoin(kind, case.ttl_ms)
     expected = []
     for epoch, (side, (mark, *row)) in enumerate(changes):
-        told = model.process(side, mark, tuple(row), case.clock(epoch))
+        emitted = model.process(side, mark, tuple(row), case.clock(epoch))
         # What goes comes out before what comes; among rows of an epoch there is no order besides.
-        expected.append(sorted(told, key=_in_order))
+        expected.append(sorted(emitted, key=_in_order))
     assert _by_lengths(found, expected) == expected
 
 
@@ -223,7 +223,7 @@ def check_first_rows(env: Any, rows: Rows, how: dict[str, Any]) -> None:
     t_env = StreamTableEnvironment.create(env(parallelism=case.parallelism))
     (changes,) = run_locally(job_of(t_env, case), case).results
     kept: dict[str, list[tuple[int, str, int, int]]] = {}
-    told: Counter[tuple[int]] = Counter()
+    emitted: Counter[tuple[int]] = Counter()
     for epoch in range(len(rows.epochs)):
         came = [
             row
@@ -236,9 +236,9 @@ def check_first_rows(env: Any, rows: Rows, how: dict[str, Any]) -> None:
                 [*alive, *(row for row in came if row[1] == key)], key=lambda row: (-row[2], row[0])
             )
             kept[key] = best[:2]
-            told.subtract((row[0],) for row in alive)
-            told.update((row[0],) for row in kept[key])
-    assert materialized(changes) == +told
+            emitted.subtract((row[0],) for row in alive)
+            emitted.update((row[0],) for row in kept[key])
+    assert materialized(changes) == +emitted
 
 
 def _ids(rows: Rows, epoch: int) -> set[int]:
@@ -246,7 +246,7 @@ def _ids(rows: Rows, epoch: int) -> set[int]:
 
 
 def check_duplicates(env: Any, rows: Rows, how: dict[str, Any]) -> None:
-    """The first row of a key, and once more when no row of it has been told for so long; the last one in any case."""
+    """The first row of a key, again when none was emitted for so long; the last one in any case."""
     number = "ROW_NUMBER() OVER (PARTITION BY k ORDER BY {}) AS n"
     query = f"SELECT id, k FROM (SELECT *, {number} FROM clocked) WHERE n = 1"
     first, last = query.format("pt"), query.format("pt DESC")

@@ -1,4 +1,4 @@
-"""Random queries that go by time: OVER, and joins of rows that are near each other. As `grammar.py`."""
+"""Random queries that go by time: OVER, joins of rows that are near each other, patterns. As `grammar.py`."""
 
 from __future__ import annotations
 
@@ -134,6 +134,31 @@ def temporal_joins(draw: Draw) -> str:
     )
     spark = f"SELECT a, IF({left_out}, b, NULL) AS b, IF({left_out}, c, NULL) AS c FROM ({found}) x"
     return either(flink, spark if kind == "LEFT" else f"SELECT a, b, c FROM ({found}) x WHERE {left_out}")
+
+
+@st.composite
+def matches(draw: Draw) -> str:
+    """Runs of rows of one kind up to the next of another: MATCH_RECOGNIZE."""
+    table = draw(one_of("e", "f"))
+    part = draw(one_of("", "", "PARTITION BY k"))
+    runs, least = draw(st.sampled_from([("A+ B", 1), ("A+ B", 1), ("A{2,} B", 2)]))
+    limit = draw(one_of("2", "3", "0"))
+    flink = (
+        f"SELECT a, n, h, b FROM {table} MATCH_RECOGNIZE ({part} ORDER BY ts "
+        "MEASURES FIRST(A.id) AS a, COUNT(A.id) AS n, "
+        "MAX(A.v) AS h, B.id AS b AFTER MATCH SKIP PAST LAST ROW "
+        f"PATTERN ({runs}) DEFINE A AS A.v > {limit}, B AS B.v <= {limit}) AS m"
+    )
+    # A run and the row that ends it have the same number: how many rows that are not of the run came before.
+    others = f"IF(COALESCE(v > {limit}, FALSE), 0, 1)"
+    order = f"OVER ({part} ORDER BY ts, id ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
+    numbered = f"SELECT *, SUM({others}) {order} - {others} AS run FROM {table}"
+    spark = (
+        "SELECT min_by(id, struct(ts, id)) FILTER (WHERE v > {0}) AS a, COUNT(*) FILTER (WHERE v > {0}) AS n, "
+        "MAX(v) FILTER (WHERE v > {0}) AS h, MAX(id) FILTER (WHERE v <= {0}) AS b FROM ({1}) x GROUP BY {2} "
+        "HAVING COUNT(*) FILTER (WHERE v > {0}) >= {3} AND MAX(id) FILTER (WHERE v <= {0}) IS NOT NULL"
+    ).format(limit, numbered, "k, run" if part else "run", least)
+    return either(flink, spark)
 
 
 IN_TIME = [

@@ -456,7 +456,7 @@ def test_a_job_is_stopped_with_a_savepoint_and_comes_back_from_it(cli: Cli):
     # 3. What does not fit is refused, with what to do.
     changed = "was written as value of LONG, but is now declared as value of STRING"
     for source, second, kind, message, needs_spark in (
-        (str(target / "nowhere"), "again", "long", "there is no checkpoint or savepoint at", False),
+        (str(target / "nowhere"), "again", "long", "no checkpoint or savepoint found at", False),
         (savepoint, "other", "long", "--allow-non-restored-state", False),
         (savepoint, "again", "string", changed, True),
     ):

@@ -54,7 +54,7 @@ def flink_jars() -> Path | None:
     named = os.environ.get("FLINK_HOME")
     homes = [Path(named)] if named else []
     for place in (ROOT, ROOT.parent / "main"):
-        homes += place.glob(".venv-peers/lib/python*/site-packages/pyflink")
+        homes += place.glob("build/flink-env/lib/python*/site-packages/pyflink")
     for home in homes:
         if list(home.glob("lib/flink-dist-*.jar")):
             return home / "lib"

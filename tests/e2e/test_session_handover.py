@@ -16,7 +16,8 @@ from tests.e2e.test_control_plane import WatchedCli, address_of
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(400)]
 
 NUMBERS, KEYS = 400, 5
-#: Counts by key into files. From half of the numbers on, a record waits until there is a file `go`.
+#: Counts by key into files. From half of the numbers on, a record waits until there is a file `go`. Numbers come
+#: slowly, so a live job takes checkpoints before it waits.
 PROGRAM = """
 import sys
 import time
@@ -24,7 +25,7 @@ from pathlib import Path
 
 from headrace.common import Encoder, WatermarkStrategy
 from headrace.connectors.file import FileSink
-from headrace.connectors.sequence import NumberSequenceSource
+from headrace.connectors.datagen import DataGeneratorSource
 from headrace.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from headrace.datastream.state import ValueStateDescriptor
 
@@ -51,7 +52,8 @@ def wait(row):
 
 
 env = StreamExecutionEnvironment.get_execution_environment()
-numbers = env.from_source(NumberSequenceSource(0, 399), WatermarkStrategy.no_watermarks(), "numbers")
+source = DataGeneratorSource(lambda index: index, 400, rate_per_second=100)
+numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
 counted = numbers.key_by(lambda n: n % 5).process(Count()).map(wait)
 counted.sink_to(FileSink.for_row_format(folder + "/rows", Encoder.simple_string_encoder()).build())
 env.execute("handed over")
@@ -82,9 +84,10 @@ def rows_in(folder: Path) -> list[tuple[int, int, int]]:
     return [ast.literal_eval(line) for path in files for line in path.read_text().splitlines()]
 
 
+@pytest.mark.parametrize("kind", ["blocking", "pipelined"])
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_the_session_that_stands_by_goes_on_with_the_job(
-    places: list[WatchedCli], tmp_path: Path, how: signal.Signals
+    places: list[WatchedCli], tmp_path: Path, how: signal.Signals, kind: str
 ) -> None:
     first, second, program = places
     checkpoints = ("-D", f"execution.checkpointing.dir={tmp_path / 'checkpoints'}")
@@ -110,6 +113,7 @@ def test_the_session_that_stands_by_goes_on_with_the_job(
             "-D",
             "execution.checkpointing.interval=100 ms",
         ),
+        *("-D", f"headrace.exchange.kind={kind}"),
         *("-D", "headrace.epoch.max-records=20", job, str(tmp_path)),
     )
     assert submitted.returncode == 0, submitted.stderr

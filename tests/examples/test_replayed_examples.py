@@ -26,8 +26,10 @@ SLOW = (
 )
 
 
-def recorded(name: str, directory: Path, *, max_records: int, seed: int) -> list[JobRecording]:
-    """Run an example on the mini cluster, with some faults, and return the recordings of its jobs."""
+def recorded(
+    name: str, directory: Path, *, max_records: int, seed: int, is_live: bool = False
+) -> list[JobRecording]:
+    """Run an example on the mini cluster, in epochs with some faults or live, and return the recordings of its jobs."""
     values = {
         "headrace.replay.keep": "100000",
         "headrace.replay.dir": str(directory),
@@ -35,7 +37,9 @@ def recorded(name: str, directory: Path, *, max_records: int, seed: int) -> list
         "headrace.epoch.max-records": str(max_records),
         "parallelism.default": str(1 + seed % 3),
     }
-    executor = MiniExecutor(seed=seed, faults=random_faults(seed, 0.01))
+    if is_live:
+        values |= {"headrace.exchange.kind": "pipelined", "headrace.live.barrier-interval": "2 ms"}
+    executor = MiniExecutor() if is_live else MiniExecutor(seed=seed, faults=random_faults(seed, 0.01))
     program = str(ROOT / "examples" / f"{name}.py")
     context = ExecutionContext(Configuration(values), executors={"spark": executor})
     with context.entered(in_all_threads=True), mock.patch.object(sys, "argv", [program]):
@@ -63,6 +67,14 @@ def test_epochs_of_an_example_are_replayed_bit_for_bit(name: str, tmp_path: Path
     assert found == []
 
 
+@pytest.mark.parametrize("name", QUICK)
+def test_a_live_run_of_an_example_is_replayed_bit_for_bit(name: str, tmp_path: Path) -> None:
+    recordings = recorded(name, tmp_path, max_records=7, seed=4, is_live=True)
+    count, found = differences(recordings, 12, seed=1)
+    assert count >= 1
+    assert found == []
+
+
 @pytest.mark.slow(seconds=600)
 @pytest.mark.timeout(1200)
 def test_a_thousand_epochs_of_the_examples_are_replayed_bit_for_bit(tmp_path: Path) -> None:
@@ -74,5 +86,12 @@ def test_a_thousand_epochs_of_the_examples_are_replayed_bit_for_bit(tmp_path: Pa
             count, some = differences(recordings, 90, seed)
             total += count
             found += [f"{name}: {each}" for each in some]
+    for name in SLOW:
+        directory = tmp_path / f"{name.replace('/', '-')}-live"
+        recordings = recorded(name, directory, max_records=4, seed=3, is_live=True)
+        count, some = differences(recordings, 90, seed=3)
+        assert count > 0
+        total += count
+        found += [f"{name}, live: {each}" for each in some]
     assert found == []
     assert total >= 1000

@@ -11,6 +11,7 @@ import json
 import re
 import shutil
 import sqlite3
+import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -25,7 +26,8 @@ import pyarrow as pa
 from headrace.common.types import RowKind
 from headrace.operators.table.base import HASHES, ROW_HASHES, SESSION, EpochTime, InputSpec
 from headrace.operators.table.declarations import StatefulNode
-from headrace.operators.table.factory import as_spark_gives, build_operator
+from headrace.operators.table.factory import build_operator
+from headrace.operators.table.spark_types import as_spark_gives
 from headrace.operators.table.steps import KIND, Schema
 from headrace.state.changes import table_change, write_change
 from headrace.state.columnar.copy import TableCopy
@@ -75,6 +77,7 @@ class Harness:
         after: int = 0,
         now_ms: int = 0,
         is_final: bool = False,
+        keeps_state: bool = True,
     ) -> list[Change]:
         """Run an epoch; returns what comes out of all subtasks, one after the other."""
         by_subtask: list[dict[int, pa.Table]] = [{} for _ in range(self._parallelism)]
@@ -89,7 +92,7 @@ class Harness:
                 part = table.filter(pa.array(subtasks == subtask))
                 if part.num_rows:
                     by_subtask[subtask][spec.side] = part
-        time = EpochTime(before, after, now_ms, is_final)
+        time = EpochTime(before, after, now_ms, is_final, keeps_state=keeps_state)
         return self.run_tables(by_subtask, time)
 
     def run_tables(self, by_subtask: Sequence[Mapping[int, pa.Table]], time: EpochTime) -> list[Change]:
@@ -327,6 +330,7 @@ def _rounded(value: Any, scale: int) -> float:
 
 #: Functions of Spark that sqlite has not.
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "hash": lambda value: zlib.crc32(repr(value).encode()),
     "pmod": _of_values(lambda value, divisor: value % divisor),
     "unix_millis": _of_values(lambda micros: micros // 1000),
     "timestamp_millis": _of_values(lambda ms: ms * 1000),

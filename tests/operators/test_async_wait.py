@@ -239,14 +239,48 @@ def test_a_timeout_of_the_function_itself_is_its_error() -> None:
         harness.end_epoch()
 
 
-@pytest.mark.parametrize("results", [None, "text", 3])
-def test_results_must_be_a_list(results: Any) -> None:
+@pytest.mark.parametrize(
+    ("results", "expected"),
+    [
+        (["a", "b"], ["a", "b"]),
+        (("a",), ["a"]),
+        ({"a": 1, "b": 2}, ["a", "b"]),
+        ({"a"}, ["a"]),
+        ("ab", ["a", "b"]),
+        (range(0), []),
+        (range(2), [0, 1]),
+    ],
+)
+def test_results_may_be_any_iterable_as_in_pyflink(results: Any, expected: list[Any]) -> None:
+    class Answers(AsyncFunction[int, Any]):
+        async def async_invoke(self, value: int) -> Any:
+            return results
+
+    with OperatorHarness(declared(Answers())) as harness:
+        harness.process(1)
+        harness.end_epoch()
+        assert harness.output == expected
+
+
+def test_results_may_come_from_a_generator() -> None:
+    class Counts(AsyncFunction[int, int]):
+        async def async_invoke(self, value: int) -> Any:
+            return (value * each for each in range(3))
+
+    with OperatorHarness(declared(Counts())) as harness:
+        harness.process_batch([2, 3])
+        harness.end_epoch()
+        assert harness.output == [0, 2, 4, 0, 3, 6]
+
+
+@pytest.mark.parametrize("results", [None, 3])
+def test_results_must_be_iterable(results: Any) -> None:
     class Wrong(AsyncFunction[Any, Any]):
         async def async_invoke(self, value: Any) -> list[Any]:
             return value  # type: ignore[no-any-return]
 
     with OperatorHarness(declared(Wrong())) as harness:
-        with pytest.raises(UserFunctionError, match="must return a list of results; got"):
+        with pytest.raises(UserFunctionError, match="must return a list or another iterable of results; got"):
             harness.process(results)
             harness.end_epoch()
 

@@ -7,6 +7,7 @@ import pytest
 
 from headrace.datastream import OutputTag
 from headrace.datastream.functions import CoFlatMapFunction, CoMapFunction, CoProcessFunction
+from headrace.elements import MIN_WATERMARK
 from headrace.errors import UserFunctionError
 from headrace.operators.co import CoFlatMapDeclaration, CoMapDeclaration, CoProcessDeclaration
 from headrace.testing.harness import OperatorHarness
@@ -78,7 +79,7 @@ def test_the_watermark_is_the_lower_one_of_both_inputs() -> None:
         harness.process_first_watermark(9)
         assert harness.watermarks == [3, 5, 7]
         harness.process("a")
-        assert harness.output == [("a", None, 7)]
+        assert harness.output == [("a", MIN_WATERMARK, 7)]
         harness.process_second_watermark(20)
         assert harness.watermarks == [3, 5, 7, 9]
 

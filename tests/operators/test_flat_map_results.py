@@ -17,4 +17,5 @@ def test_a_result_that_is_no_iterable_is_named_without_frames_of_headrace() -> N
         harness.process(7)
     assert "the function returned int: 7; expected an iterable of results" in str(raised.value)
     assert "record: 7" in str(raised.value)
+    assert "function: <lambda at test_flat_map_results.py:" in str(raised.value)
     assert "Traceback" not in str(raised.value)

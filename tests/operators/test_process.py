@@ -22,7 +22,7 @@ class Sort(ProcessFunction):
 
     def process_element(self, value: int, ctx: ProcessFunction.Context) -> Iterator[Any]:
         timestamp = ctx.timestamp()
-        if timestamp is not None and timestamp <= ctx.timer_service().current_watermark():
+        if MIN_WATERMARK < timestamp <= ctx.timer_service().current_watermark():
             yield LATE, value
         elif value % 2:
             yield ODD, value
@@ -61,7 +61,7 @@ def test_the_context_knows_the_clocks_and_the_records_time() -> None:
         harness.set_processing_time(1000)
         harness.process_watermark(7)
         harness.process("b", timestamp=9)
-    assert seen == [(None, 0, MIN_WATERMARK), (9, 1000, 7)]
+    assert seen == [(MIN_WATERMARK, 0, MIN_WATERMARK), (9, 1000, 7)]
 
 
 def test_a_plain_tuple_is_a_record_and_no_side_output() -> None:

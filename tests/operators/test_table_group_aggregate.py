@@ -378,7 +378,7 @@ def test_calls_with_one_argument_and_several_filters_share_its_values(
     there: Counter[tuple[str, int]] = Counter()
     with tempfile.TemporaryDirectory() as directory:
         job = Harness(aggregate(*calls), [FLAGGED], [retracts], Path(directory))
-        told = []
+        emitted = []
         for epoch in epochs:
             changes: list[Change] = []
             for user, amount, comes in epoch:
@@ -386,7 +386,7 @@ def test_calls_with_one_argument_and_several_filters_share_its_values(
                 mark = "+I" if comes or not retracts or not is_there else "-D"
                 there[user, amount] += 1 if mark == "+I" else -1
                 changes.append((mark, user, amount, FILTERS["small"](amount), FILTERS["odd"](amount)))
-            told += job.run(changes)
+            emitted += job.run(changes)
     expected = Counter()
     for user in {name for (name, _), count in there.items() if count > 0}:
         row: list[Any] = [user]
@@ -401,7 +401,7 @@ def test_calls_with_one_argument_and_several_filters_share_its_values(
             }
             row.append(whole[call.function])
         expected[tuple(row)] += 1
-    assert materialized(told) == expected
+    assert materialized(emitted) == expected
 
 
 def test_of_values_that_nobody_takes_back_only_new_ones_are_written(tmp_path: Path):

@@ -92,7 +92,7 @@ def test_a_row_without_a_partner_is_told_when_its_time_is_over(tmp_path: Path) -
     alone = ("+I", "a", 2, 10, None, None, None)
     assert job.run([], [], before=15, after=16) == [alone, alone]
     assert job.state_rows == 0
-    # One that nobody waits for is told at once.
+    # One that nobody waits for is emitted at once.
     assert job.run([], [("+I", "a", 3, 11, 7, 3)], before=16, after=16) == [
         ("+I", "a", 3, 11, None, None, None)
     ]
@@ -121,14 +121,14 @@ def test_any_cut_into_epochs_gives_the_same_pairs(left, right, lower, width, cut
     ]
     with tempfile.TemporaryDirectory() as directory:
         job = Harness(join(lower, upper), [LEFT, RIGHT], [False, False], Path(directory))
-        told: list[Change] = []
+        emitted: list[Change] = []
         watermark = 0
         bounds = sorted({*cuts, 10})
         for start, end in zip([0, *bounds], bounds, strict=False):
             to_come = [row[2] for row in (*left[end:], *right[end:])]
             after = max(watermark, min(to_come, default=100) - 1)
             sides = [[("+I", *row) for row in rows[start:end]] for rows in (left, right)]
-            told += job.run(*sides, before=watermark, after=after)
+            emitted += job.run(*sides, before=watermark, after=after)
             watermark = after
         assert job.state_rows == 0
-    assert sorted(told) == sorted(expected)
+    assert sorted(emitted) == sorted(expected)

@@ -227,7 +227,7 @@ def test_every_window_is_joined_once(kind: JoinKind, data: st.DataObject):
     )
     with tempfile.TemporaryDirectory() as directory:
         joined = ConditionalWindowJoin(kind, Path(directory), parallelism=data.draw(st.integers(1, 2)))
-        told: list[Change] = []
+        emitted: list[Change] = []
         seen: tuple[list[Any], list[Any]] = ([], [])
         before = -1
         for after in (3, 12, 30):
@@ -236,13 +236,13 @@ def test_every_window_is_joined_once(kind: JoinKind, data: st.DataObject):
                 drawn = [(k, v, w, w + 10) for k, v, w in data.draw(rows)]
                 seen[side].extend(row for row in drawn if row[3] - 1 > before)
                 epoch.append([("+I", *row) for row in drawn])
-            told += joined.run(epoch[0], epoch[1], before, after)
+            emitted += joined.run(epoch[0], epoch[1], before, after)
             before = after
         wanted: Counter[Any] = Counter()
         for start in (0, 10):
             left, right = (Counter(row[:2] for row in rows if row[2] == start) for rows in seen)
             wanted += expected(kind, left, right)
-        assert materialized(told) == wanted
+        assert materialized(emitted) == wanted
         assert joined.held == 0
 
 

@@ -87,9 +87,9 @@ def test_numbers_of_rows(tmp_path: Path) -> None:
     calls = (over("n", "ROW_NUMBER", is_range=False), over("r", "RANK"), over("d", "DENSE_RANK"))
     job = Harness(node(*calls), [(K, V, T)], [False], tmp_path)
     rows = [("+I", "a", 1, 1), ("+I", "a", 2, 2), ("+I", "a", 3, 2)]
-    told = [row[-3:] for row in job.run(rows, before=0, after=2)]
-    told += [row[-3:] for row in job.run([("+I", "a", 5, 7)], before=2, after=9)]
-    assert told == [(1, 1, 1), (2, 2, 2), (3, 2, 2), (4, 4, 3)]
+    emitted = [row[-3:] for row in job.run(rows, before=0, after=2)]
+    emitted += [row[-3:] for row in job.run([("+I", "a", 5, 7)], before=2, after=9)]
+    assert emitted == [(1, 1, 1), (2, 2, 2), (3, 2, 2), (4, 4, 3)]
 
 
 def test_by_the_clock_rows_come_out_at_once(tmp_path: Path) -> None:
@@ -126,8 +126,8 @@ def test_sums_of_decimals_are_exact(tmp_path: Path) -> None:
         ("+I", "a", Decimal("0.20"), 2),
         ("+I", "a", Decimal("99999999.99"), 3),
     ]
-    told = job.run(rows, before=0, after=9)
-    assert [row[-2:] for row in told] == [
+    emitted = job.run(rows, before=0, after=9)
+    assert [row[-2:] for row in emitted] == [
         (Decimal("0.10"), Decimal("0.10")),
         (Decimal("0.30"), Decimal("0.30")),
         (Decimal("100000000.29"), Decimal("100000000.19")),
@@ -204,18 +204,18 @@ def test_any_cut_into_epochs_gives_the_rows_of_the_model(rows, drawn, cuts, para
         job = Harness(
             node(*calls), [(K, V, T)], [False], Path(directory), parallelism=parallelism, forgets=forgets
         )
-        told: list[Change] = []
+        emitted: list[Change] = []
         bounds = sorted({min(cut, len(rows)) for cut in cuts} | {len(rows)})
         start, watermark = 0, 0
         for number, end in enumerate(bounds):
             # Rows that are still to come are never late.
             after = min((row[2] for row in arrived[end:]), default=100) - 1
             changes = [("+I", *row) for row in arrived[start:end]]
-            told += job.run(changes, before=watermark, after=max(after, watermark))
+            emitted += job.run(changes, before=watermark, after=max(after, watermark))
             start, watermark = end, max(after, watermark)
             if number == 1:
                 job.rescale(3 - parallelism if parallelism < 3 else 1)
-        made = sorted(repr((row[1:4], *row[4:])) for row in told)
+        made = sorted(repr((row[1:4], *row[4:])) for row in emitted)
     assert made == expected
 
 
@@ -241,9 +241,9 @@ def test_an_order_that_is_no_time_tells_what_changes(values, drawn, data) -> Non
             row = (key, value, data.draw(st.integers(1, 4)) * 100 + len(there))
             there.append(row)
             changes.append(("+I", *row))
-            for mark, *told in job.run(changes):
-                table[repr(tuple(told))] += 1 if mark in ("+I", "+U") else -1
-                assert table[repr(tuple(told))] >= 0
+            for mark, *emitted in job.run(changes):
+                table[repr(tuple(emitted))] += 1 if mark in ("+I", "+U") else -1
+                assert table[repr(tuple(emitted))] >= 0
             ordered = sorted(there, key=lambda row: row[2])
             results = zip(*(model(ordered, call) for call in calls), strict=True)
             expected = sorted(repr((*row, *result)) for row, result in zip(ordered, results, strict=True))

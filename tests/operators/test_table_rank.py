@@ -158,8 +158,8 @@ def test_of_rows_that_are_equal_the_first_that_came_are_first(
 ):
     changes: list[Change] = [("+I", name, 1) for name in "hbgacfed"]
     rows = job(RankDeclaration(ROW, partition=(), order=order, last=3), tmp_path, retracts=False)
-    told = materialized(rows.run(changes[:cut]) + rows.run(changes[cut:]))
-    assert {name for name, _ in told} == set("hbg")
+    emitted = materialized(rows.run(changes[:cut]) + rows.run(changes[cut:]))
+    assert {name for name, _ in emitted} == set("hbg")
 
 
 # -- against a model -------------------------------------------------------------------------------------------

@@ -92,13 +92,13 @@ def test_windows_are_those_of_the_rows_as_they_came(
         job = Harness(
             windows(size, slide), [(K, V)], [False], Path(directory), parallelism=1, forgets=forgets
         )
-        told: list[Change] = []
+        emitted: list[Change] = []
         for number, epoch in enumerate(epochs):
-            told += job.run([("+I", *row) for row in epoch])
+            emitted += job.run([("+I", *row) for row in epoch])
             if number == 2:
                 job.rescale(2)
         rows = [row for epoch in epochs for row in epoch]
         # Rows of a window stand as they came; of windows that are full in one epoch the order does not matter.
-        assert sorted(told, key=lambda change: (change[1], change[3])) == sorted(
+        assert sorted(emitted, key=lambda change: (change[1], change[3])) == sorted(
             expected(rows, size, slide), key=lambda change: (change[1], change[3])
         )

@@ -68,10 +68,31 @@ def test_epochs_make_no_difference(tmp_path: Path, seed: int) -> None:
     while rest:
         count = choose.randrange(1, 6)
         now, rest = rest[:count], rest[count:]
-        # A row at the end of a session would make it longer, or find it told: that goes by who comes first.
+        # A row at the end of a session would make it longer, or find it emitted: that goes by who comes first.
         after = max(reached, min((each[3] for each in rest), default=MAX_WATERMARK) - 2)
         parts += job.run(now, before=reached, after=after)
         reached = after
     assert sorted(parts) == sorted(whole)
     assert len(whole) == len(rows)
     assert job.late == 0
+
+
+@pytest.mark.parametrize(("zone", "ahead_ms"), [(None, 0), ("Europe/Berlin", 3_600_000)])
+def test_the_clock_ends_sessions_of_processing_time(tmp_path: Path, zone: str | None, ahead_ms: int) -> None:
+    node = SessionRowsDeclaration((K, V, *BOUNDS), ("k",), None, 3, zone=zone, is_insert_only=True)
+    job = Harness(node, [(K, V)], [False], tmp_path)
+
+    def emitted(key: str, value: int, start: int, end: int) -> tuple[object, ...]:
+        kind, *_, begin, over, last = row(key, value, 0, start + ahead_ms, end + ahead_ms)
+        return kind, key, value, begin, over, last
+
+    assert job.run([("+I", "a", 1), ("+I", "b", 2)], now_ms=10) == []
+    assert job.timers == [13]
+    assert job.run([("+I", "a", 3)], now_ms=12) == []
+    assert job.run([], now_ms=13) == [emitted("b", 2, 10, 13)]
+    # A session is over when the clock reaches its end: what comes then begins another.
+    assert job.run([("+I", "a", 4)], now_ms=15) == [emitted("a", 1, 10, 15), emitted("a", 3, 10, 15)]
+    assert job.timers == [18]
+    assert job.run([], now_ms=18) == [emitted("a", 4, 15, 18)]
+    assert job.timers == []
+    assert job.state_rows == 0

@@ -43,8 +43,8 @@ def test_a_row_joins_the_version_of_its_time(tmp_path: Path) -> None:
     ]
     rows = [("+I", number, "x", time) for number, time in enumerate((3, 4, 6, 7, 10, 12))]
     assert job.run([*rows, ("+I", 9, None, 5)], versions, before=0, after=2) == []
-    told = job.run([], [], before=2, after=20)
-    assert [(row[1], row[5]) for row in told] == [
+    emitted = job.run([], [], before=2, after=20)
+    assert [(row[1], row[5]) for row in emitted] == [
         (0, None),
         (1, 1),
         (2, 1),
@@ -101,7 +101,7 @@ def test_any_cut_into_epochs_gives_the_same_rows(rows, versions, cuts) -> None:
         expected.append((number, value))
     with tempfile.TemporaryDirectory() as directory:
         job = Harness(join(), [LEFT, RIGHT], [False, True], Path(directory))
-        told: list[Change] = []
+        emitted: list[Change] = []
         watermark = 0
         bounds = sorted({*cuts, 12})
         for start, end in zip([0, *bounds], bounds, strict=False):
@@ -109,6 +109,6 @@ def test_any_cut_into_epochs_gives_the_same_rows(rows, versions, cuts) -> None:
             after = max(watermark, min(to_come, default=100) - 1)
             left = [("+I", start + at, *row) for at, row in enumerate(rows[start:end])]
             right = [("-D" if gone else "+I", *row) for *row, gone in versions[start:end]]
-            told += job.run(left, right, before=watermark, after=after)
+            emitted += job.run(left, right, before=watermark, after=after)
             watermark = after
-    assert sorted(((row[1], row[5]) for row in told), key=lambda pair: pair[0]) == expected
+    assert sorted(((row[1], row[5]) for row in emitted), key=lambda pair: pair[0]) == expected

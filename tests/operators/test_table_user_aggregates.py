@@ -101,7 +101,9 @@ def test_a_table_aggregate_function_gives_the_list_of_its_rows(tmp_path: Path):
     job = grouped(call(Top(), rows, width=2), tmp_path, retracts=False)
     ((_, _, found),) = job.run([("+I", "ann", 3), ("+I", "ann", 1), ("+I", "ann", 2)])
     assert found == [{"a": 2, "b": -2}, {"a": 3, "b": -3}]
-    with pytest.raises(UserFunctionError, match=r"f gave the row \(3, -3\) with 2 columns, but declares 3"):
+    with pytest.raises(
+        UserFunctionError, match=r"f returned the row \(3, -3\) with 2 columns, but declares 3"
+    ):
         value_of(call(Top(), rows, width=3), 3)
 
 

@@ -62,9 +62,9 @@ def test_windows_that_are_over_at_once_come_in_the_order_of_their_ends(tmp_path:
     rows = Harness(top(1), [ROW], [False], tmp_path)
     windows = [70, 30, 50, 10, 60, 20, 40]
 
-    told = rows.run([("+I", "a", 1, end - 10, end) for end in windows], after=MAX_WATERMARK)
+    emitted = rows.run([("+I", "a", 1, end - 10, end) for end in windows], after=MAX_WATERMARK)
 
-    assert [row[4] for row in told] == sorted(windows)
+    assert [row[4] for row in emitted] == sorted(windows)
 
 
 TIMED = (column("k", pa.string()), column("ts"), column("over"))
@@ -102,17 +102,17 @@ def test_rows_that_are_sorted_by_time_wait_until_it_has_passed_them(tmp_path: Pa
 def test_rows_come_in_order_whatever_the_epochs(epochs: list[list[tuple[str, int]]], watermarks: list[int]):
     with tempfile.TemporaryDirectory() as directory:
         rows = Harness(sort(), [TIMED], [False], Path(directory))
-        told: list[Change] = []
+        emitted: list[Change] = []
         on_time = []
         before = -1
         for epoch, watermark in zip(epochs, watermarks, strict=False):
             given_rows = [("+I", name, at, at + 1) for name, at in epoch]
             on_time += [row for row in given_rows if row[2] > before]
-            told += rows.run(given_rows, before=before, after=watermark)
+            emitted += rows.run(given_rows, before=before, after=watermark)
             before = watermark
-        told += rows.run([], before=before, after=MAX_WATERMARK)
+        emitted += rows.run([], before=before, after=MAX_WATERMARK)
         by_name = sorted(on_time, key=lambda row: row[1], reverse=True)
-        assert told == sorted(by_name, key=lambda row: row[2])
+        assert emitted == sorted(by_name, key=lambda row: row[2])
 
 
 @pytest.mark.parametrize(("keep_last", "expected"), [(True, "d"), (False, "c")])

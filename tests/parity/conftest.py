@@ -11,4 +11,4 @@ collect_ignore = [
     "make_timed_changelogs.py",
     "record_programs.py",
 ]
-collect_ignore_glob = ["programs/*.py"]
+collect_ignore_glob = ["programs/*.py", "tutorials/*.py"]

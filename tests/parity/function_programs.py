@@ -1,6 +1,6 @@
 """Programs with functions in Python, whose results are compared with Flink's. Flink's own Python reads this, too.
 
-What comes out of a program is compared as a table: its rows when everything has been worked off.
+What comes out of a program is compared as a table: its rows when everything has been processed.
 """
 
 from __future__ import annotations

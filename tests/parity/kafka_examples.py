@@ -17,6 +17,7 @@ from tests.kafka import KafkaBroker, NoBrokerError, cached_jars, run_broker
 #: The last ones that were published for Flink 2.
 _CONNECTOR = ("flink-sql-connector-kafka", "4.0.1-2.0")
 _AVRO = ("flink-sql-avro", "2.0.0")
+_TOPIC = re.compile(r"(?:set_topics?\(|'topic' = )['\"]([\w-]+)['\"]")
 _JAR = re.compile(r"file:///path/to/(flink-sql-[a-z-]+?)-\d[\d.]*\.jar")
 
 
@@ -29,7 +30,7 @@ class KafkaPlace:
     def prepared(self, program: Path, side: str, directory: Path) -> Path:
         """Write the example for one side, make its topic, and return where it is."""
         text = program.read_text(encoding="utf-8").replace("localhost:9092", self.broker.address)
-        for topic in set(re.findall(r"set_topics?\(['\"]([\w-]+)['\"]\)", text)):
+        for topic in set(_TOPIC.findall(text)):
             own = f"{topic}-{side}"
             text = re.sub(rf"(['\"]){topic}(['\"])", rf"\g<1>{own}\g<2>", text)
             self.broker.create_topic(name=own)

@@ -26,7 +26,18 @@ def environment(*, is_batch: bool) -> Any:
     """Return an environment with all tables."""
     from pyflink.common import Configuration, Row, Types
     from pyflink.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
-    from pyflink.table import DataTypes, Schema, StreamTableEnvironment
+    from pyflink.table import AggregateFunction, DataTypes, Schema, StreamTableEnvironment
+    from pyflink.table.udf import udaf, udf
+
+    class Spread(AggregateFunction):
+        def create_accumulator(self):
+            return []
+
+        def accumulate(self, held, value):
+            held.append(value)
+
+        def get_value(self, held):
+            return max(held) - min(held)
 
     env = StreamExecutionEnvironment.get_execution_environment(Configuration())
     env.set_parallelism(1)
@@ -34,6 +45,10 @@ def environment(*, is_batch: bool) -> Any:
         env.set_runtime_mode(RuntimeExecutionMode.BATCH)
     t_env = StreamTableEnvironment.create(env)
     t_env.get_config().set("table.local-time-zone", "UTC")
+    t_env.create_temporary_system_function("twice", udf(lambda v: v and v * 2, result_type="BIGINT"))
+    t_env.create_temporary_system_function(
+        "spread", udaf(Spread(), result_type="BIGINT", accumulator_type="ARRAY<BIGINT>")
+    )
     types = [Types.LONG(), Types.STRING(), Types.STRING(), Types.LONG(), Types.DOUBLE(), Types.LONG()]
     row_type = Types.ROW_NAMED([name for name, _ in columns()], types)
     for name, rows in {**TABLES, "clocked": TABLES["plain"]}.items():

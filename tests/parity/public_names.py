@@ -1,7 +1,8 @@
 """Every public name of PyFlink, and why some of them are not there.
 
 `pyflink_names.json` has the names of the modules of apache-flink 2.3's Python package, and the members of their
-classes; handles of the JVM and type variables are left out. `docs/pyflink_names.md` lists those that headrace does not
+classes, and what they have from other modules (`record_imports.py`); handles of the JVM and type variables are left
+out. `docs/pyflink_names.md` lists those that headrace does not
 have:
 
     python -m tests.parity.public_names        writes the page again; `make docs` does it
@@ -83,6 +84,23 @@ def _missing_of(module: str, content: dict[str, object]) -> Iterator[tuple[str, 
             yield f"{module}.{name}", "refused"
         except (ImportError, AttributeError) as error:
             yield f"{module}.{name}", type(error).__name__
+    yield from _missing_imports(module, content["imports"])  # type: ignore[arg-type]
+
+
+def _missing_imports(module: str, imports: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield what a module should have from others: what is refused there, under its name there."""
+    try:
+        ours = importlib.import_module(module)
+    except UnsupportedFeatureError:
+        return  # its own names say so
+    for origin, names in imports.items():
+        for name in names.split():
+            try:
+                getattr(ours, name)
+            except UnsupportedFeatureError:
+                yield f"{origin}.{name}", "refused"
+            except (ImportError, AttributeError) as error:
+                yield f"{module}.{name}", type(error).__name__
 
 
 def page() -> str:

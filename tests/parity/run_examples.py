@@ -1,8 +1,9 @@
 """Runs Flink's own Python examples with PyFlink and with headrace, and compares what they print.
 
-    python -m tests.parity.run_examples --flink build/flink-env/bin/python [--only word_count] [--keep DIRECTORY]
+    python -m tests.parity.run_examples --flink build/flink-env/bin/python [--only word_count] [--results DIRECTORY]
 
-`make parity` calls it. An example is a program of the apache-flink package; both run it unchanged, with the same
+`make parity` calls it. An example is a program of the apache-flink package, or of the folder `tutorials`. Both run it
+unchanged, with the same
 arguments. Lines are compared as a whole, without the number of the subtask and without regard to their order: between
 keys Flink leaves it open. Programs whose input is random are compared by the shape of their lines, and those that never
 end are stopped when they have printed enough.
@@ -30,15 +31,16 @@ from pathlib import Path
 
 from tests.parity.kafka_examples import KafkaPlace, kafka_place
 
-#: Seconds after which an example counts as stuck.
+#: Seconds after which an example counts as stuck, unless `--limit` says otherwise.
 LIMIT_S = 240.0
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _CHANGE = re.compile(r"([-+][IUD])\[|\| ([-+][IUD]) \|")
 _SUBTASK = re.compile(r"^\d+> ")
-#: What PyFlink's Python logs about itself where a program has asked for messages of level INFO.
+#: What PyFlink's Python and we log about ourselves where a program has asked for messages of level INFO.
 _NOISE = re.compile(
     r"Using Any for unsupported type|No module named google\.cloud|PYFLINK_CYTHON_ENABLED|"
-    r"Starting up Python harness|Creating state cache|Status HTTP server|Job .* has been submitted"
+    r"add_jars: \S+ is not loaded|Starting up Python harness|"
+    r"Creating state cache|Status HTTP server|Job .* has been submitted"
 )
 
 
@@ -59,6 +61,8 @@ class Example:
     #: A program that does not end is stopped after this many lines; 0: it ends by itself.
     enough_lines: int = 0
     needs_kafka: bool = False
+    #: Where the program is; nothing for the folder of PyFlink's examples.
+    folder: Path | None = None
 
     @property
     def name(self) -> str:
@@ -160,6 +164,32 @@ EXAMPLES: tuple[Example, ...] = (
     ),
 )
 
+_TESTS = Path(__file__).parent
+#: Programs of the kind that tutorials of PyFlink have, written for this comparison.
+TUTORIALS: tuple[Example, ...] = tuple(
+    Example(
+        f"tutorials/{name}.py",
+        skips=re.compile(r"\d+ rows? in set") if is_changelog else None,
+        is_changelog=is_changelog,
+        needs_kafka=needs_kafka,
+        folder=_TESTS,
+    )
+    for name, is_changelog, needs_kafka in (
+        ("async_lookup", False, False),
+        ("broadcast_rules", False, False),
+        ("click_sessions", False, False),
+        ("fraud_detection", False, False),
+        # An epoch is a mini-batch: of rows that change within it the last is printed.
+        ("kafka_upsert", True, True),
+        ("late_data", False, False),
+        ("pandas_functions", False, False),
+        ("sql_top_n", True, False),
+        ("table_windows", False, False),
+        ("typed_rows", False, False),
+        ("word_count", False, False),
+    )
+)
+
 
 def compared(lines: Sequence[str], example: Example) -> Counter[str]:
     """Return the lines of a run as they are compared."""
@@ -195,7 +225,14 @@ def differences(flink: Run, ours: Run, example: Example) -> list[str]:
     return missing + [f"+ {line}" for line in (found - expected).elements()]
 
 
-def run(command: Sequence[str], *, enough_lines: int, environment: Mapping[str, str], directory: Path) -> Run:
+def run(
+    command: Sequence[str],
+    *,
+    enough_lines: int,
+    environment: Mapping[str, str],
+    directory: Path,
+    limit_s: float = LIMIT_S,
+) -> Run:
     """Run a program to its end, or until it has printed enough, and measure it with all its processes."""
     started = time.monotonic()
     with tempfile.TemporaryFile("w+") as errors:
@@ -205,17 +242,19 @@ def run(command: Sequence[str], *, enough_lines: int, environment: Mapping[str, 
         )  # fmt: skip
         memory = _UsageWatch(process.pid)
         memory.start()
-        timer = threading.Timer(LIMIT_S, process.kill)
+        timer = threading.Timer(limit_s, process.kill)
         timer.start()
         lines: list[str] = []
         assert process.stdout is not None
+        said = 0
         for line in process.stdout:
             lines.append(line.rstrip("\n"))
-            if enough_lines and len(lines) >= enough_lines:
+            said += not _NOISE.match(line)
+            if enough_lines and said >= enough_lines:
                 break
         seconds = time.monotonic() - started
         memory.stop()
-        if enough_lines and len(lines) >= enough_lines:
+        if enough_lines and said >= enough_lines:
             _end(process)
         else:
             process.wait()
@@ -311,7 +350,13 @@ def _environment(**more: str) -> dict[str, str]:
 
 
 def compare(
-    example: Example, flink: str, examples: Path, results: Path, kafka: KafkaPlace | None = None
+    example: Example,
+    flink: str,
+    examples: Path,
+    results: Path,
+    kafka: KafkaPlace | None = None,
+    *,
+    limit_s: float = LIMIT_S,
 ) -> tuple[Run, Run, list[str]]:
     """Run an example with both, keep what they printed, and return their differences."""
     # PyFlink starts its Python workers with whatever `python` is on PATH.
@@ -327,20 +372,21 @@ def compare(
             runs.append(Run(**json.loads(kept.read_text())))
             continue
         with tempfile.TemporaryDirectory() as directory:
-            program = examples / example.path
+            program = (example.folder or examples) / example.path
             if kafka is not None and example.needs_kafka:
                 program = kafka.prepared(program, side, Path(directory))
             command += [str(program), *example.arguments]
             done = run(
-                command, enough_lines=example.enough_lines, environment=environment, directory=Path(directory)
-            )
+                command, enough_lines=example.enough_lines, environment=environment, directory=Path(directory),
+                limit_s=limit_s,
+            )  # fmt: skip
         kept.write_text(json.dumps(done.__dict__, indent=1))
         runs.append(done)
     return runs[0], runs[1], differences(runs[0], runs[1], example)
 
 
 def _compared(
-    selected: Sequence[Example], flink: str, examples: Path, results: Path
+    selected: Sequence[Example], flink: str, examples: Path, results: Path, limit_s: float
 ) -> Iterator[tuple[Example, Run, Run, list[str]]]:
     """Compare examples one after the other, with a broker for those that need one."""
     with ExitStack() as stack:
@@ -348,7 +394,7 @@ def _compared(
         kafka = stack.enter_context(kafka_place()) if needs_kafka else None
         for example in selected:
             if kafka is not None or not example.needs_kafka:
-                yield example, *compare(example, flink, examples, results, kafka)
+                yield example, *compare(example, flink, examples, results, kafka, limit_s=limit_s)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -359,6 +405,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--only", nargs="*", default=[], help="words; an example is run when its name has one"
     )
     parser.add_argument("--results", type=Path, default=Path("build/parity"), help="where outputs are kept")
+    parser.add_argument(
+        "--limit", type=float, default=LIMIT_S, help="seconds after which a program is killed"
+    )
     parser.add_argument("--again", action="store_true", help="run PyFlink again where its output is kept")
     chosen = parser.parse_args(arguments)
     # Absolute, but not resolved: an environment's interpreter is a link to the one it was made with.
@@ -368,7 +417,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for kept in chosen.results.glob("*.flink.json"):
             kept.unlink()
     examples = examples_directory(flink)
-    selected = [it for it in EXAMPLES if not chosen.only or any(word in it.path for word in chosen.only)]
+    known = EXAMPLES + TUTORIALS
+    selected = [it for it in known if not chosen.only or any(word in it.path for word in chosen.only)]
     print(
         f"{'example':58} {'agrees':6} {'PyFlink s':>9} {'ours s':>7} {'PyFlink CPU s':>13} {'ours CPU s':>10} "
         f"{'PyFlink MiB':>11} {'ours MiB':>8}",
@@ -376,7 +426,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     found: dict[str, list[str]] = {}
     for example, theirs, ours, differing_lines in _compared(
-        selected, flink, examples, chosen.results.resolve()
+        selected, flink, examples, chosen.results.resolve(), chosen.limit
     ):
         found[example.name] = differing_lines
         agrees = "no" if differing_lines else "yes"

@@ -1,7 +1,7 @@
 """Without mini-batches every row makes the changes that it makes in Flink, however many rows an epoch has.
 
 Flink's answers are those of `test_flink_changelogs`. An epoch is as long as it may be: as long as rows of a query's
-first table come before rows of its second, because of two inputs the first one is worked off first.
+first table come before rows of its second, because of two inputs the first one is processed first.
 """
 
 from __future__ import annotations
@@ -69,13 +69,13 @@ def emitted_by(
     with tempfile.TemporaryDirectory() as directory:
         engine = LocalEngine(job, Path(directory), parallelism=1, forgets=False)
         for number in range(len(epochs)):
-            told = [len(changes) for changes in engine.results]
+            emitted = [len(changes) for changes in engine.results]
             engine.run(
                 {scan: tables[name].epochs[number] for scan, name in scans.items()},
                 dict.fromkeys(scans, False),
                 number,
             )
-            for made, changes, start in zip(found, engine.results, told, strict=True):
+            for made, changes, start in zip(found, engine.results, emitted, strict=True):
                 made.append(changes[start:])
     return found
 

@@ -30,7 +30,7 @@ RECORDED: list[dict[str, Any]] = json.loads(
 NOT_FOLLOWED = {
     "first row of e": "+U comes without the row before it, though the sink does not know of a key",
     "best row of e": "the same",
-    "limit and offset of t": "when a row before the first goes, nothing is told",
+    "limit and offset of t": "when a row before the first goes, nothing is emitted",
     "second row of t": "the same",
 }
 #: One node's rows are the next one's epoch, where Flink hands over one by one; what it comes to is the same.
@@ -71,13 +71,13 @@ def emitted_by(env: Any, queries: dict[str, str], rows: list[list[Any]]) -> dict
     with tempfile.TemporaryDirectory() as directory:
         engine = LocalEngine(job, Path(directory), parallelism=1, forgets=False)
         for place in range(len(rows)):
-            told = [len(changes) for changes in engine.results]
+            emitted = [len(changes) for changes in engine.results]
             engine.run(
                 {scan: case.tables[name].epochs[place] for scan, name in scans.items()},
                 dict.fromkeys(scans, False),
                 place,
             )
-            for name, changes, start in zip(queries, engine.results, told, strict=True):
+            for name, changes, start in zip(queries, engine.results, emitted, strict=True):
                 found[name].append(changes[start:])
     return found
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from headrace import pyflink_alias
+from headrace.datastream import StreamExecutionEnvironment
 from tests.conftest import EnvironmentFactory
 from tests.engines import MINI, SPARK
 from tests.parity.programs import Case, all_cases, run_value
@@ -30,6 +31,7 @@ LISTED: list[dict[str, Any]] = tomllib.loads(
 )["differences"]
 #: Why a program's result is another one, by its name.
 REASONS = {name: entry["reason"] for entry in LISTED for name in entry["programs"]}
+EXCHANGE = "headrace.exchange.kind"
 
 
 def named(*kinds: str) -> list[Any]:
@@ -54,14 +56,34 @@ def check(case: Case, found: dict[str, Any]) -> None:
         assert not agrees(case, found), f"it is as in PyFlink now; take out: {because}"
 
 
-def printed(case: Case, env: EnvironmentFactory, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    environment = env(parallelism=1)
+def printed(
+    case: Case, environment: StreamExecutionEnvironment, capsys: pytest.CaptureFixture[str]
+) -> dict[str, Any]:
     try:
         case.run(environment).print("out")
         environment.execute(case.name)
     except Exception as error:
         return {"error": type(error).__name__, "message": str(error)}
     return {"lines": [line.removeprefix("out> ") for line in capsys.readouterr().out.splitlines()]}
+
+
+#: Programs of streams that print what PyFlink printed.
+STREAMS = [
+    case for case in CASES.values() if case.kind == "stream" and not (case.because or case.name in REASONS)
+]
+_LIVE_TOGETHER = 12
+
+
+def differing(
+    cases: Sequence[Case], environment: StreamExecutionEnvironment, capsys: pytest.CaptureFixture[str]
+) -> dict[str, Any]:
+    """Run programs as one job, and return what those have printed that did not agree."""
+    for case in cases:
+        case.run(environment).print(case.name)
+    environment.execute("programs")
+    lines = [line.partition("> ") for line in capsys.readouterr().out.splitlines()]
+    found = {case.name: {"lines": [text for name, _, text in lines if name == case.name]} for case in cases}
+    return {name: each for name, each in found.items() if not agrees(CASES[name], each)}
 
 
 def test_every_program_was_recorded():
@@ -80,9 +102,12 @@ def test_a_value_is_the_same(case: Case):
 
 
 @pytest.mark.parametrize("engine", [MINI])
+@pytest.mark.parametrize("exchange", ["blocking", "pipelined"], ids=["epochs", "live"])
 @pytest.mark.parametrize("case", named("stream", "failing"))
-def test_a_stream_prints_the_same(case: Case, env: EnvironmentFactory, capsys: pytest.CaptureFixture[str]):
-    check(case, printed(case, env, capsys))
+def test_a_stream_prints_the_same(
+    case: Case, exchange: str, env: EnvironmentFactory, capsys: pytest.CaptureFixture[str]
+):
+    check(case, printed(case, env(parallelism=1, options={EXCHANGE: exchange}), capsys))
 
 
 @pytest.fixture
@@ -97,16 +122,17 @@ def alias() -> Iterator[None]:
 @pytest.mark.usefixtures("alias")
 @pytest.mark.parametrize("engine", [SPARK])
 def test_streams_print_the_same_on_spark(env: EnvironmentFactory, capsys: pytest.CaptureFixture[str]):
-    cases = [
-        case
-        for case in CASES.values()
-        if case.kind == "stream" and not (case.because or case.name in REASONS)
-    ]
-    environment = env(parallelism=1)
-    for case in cases:
-        case.run(environment).print(case.name)
-    environment.execute("programs")
-    lines = [line.partition("> ") for line in capsys.readouterr().out.splitlines()]
+    assert differing(STREAMS, env(parallelism=1), capsys) == {}
 
-    found = {case.name: {"lines": [text for name, _, text in lines if name == case.name]} for case in cases}
-    assert {name: each for name, each in found.items() if not agrees(CASES[name], each)} == {}
+
+@pytest.mark.spark
+@pytest.mark.slow(seconds=240)
+@pytest.mark.usefixtures("alias")
+@pytest.mark.parametrize("engine", [SPARK])
+def test_streams_print_the_same_live_on_spark(env: EnvironmentFactory, capsys: pytest.CaptureFixture[str]):
+    # A live job has a process for every subtask, so not all of them are one job.
+    found: dict[str, Any] = {}
+    for first in range(0, len(STREAMS), _LIVE_TOGETHER):
+        environment = env(parallelism=1, options={EXCHANGE: "pipelined"})
+        found |= differing(STREAMS[first : first + _LIVE_TOGETHER], environment, capsys)
+    assert found == {}

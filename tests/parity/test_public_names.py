@@ -18,12 +18,22 @@ def test_every_reason_of_the_second_list_is_still_needed() -> None:
     assert all(any(each.covers(name) for name in missing) for each in reasons() if each.members)
 
 
+def test_a_name_that_is_not_there_says_so() -> None:
+    plain = [f"{name}: {what}" for name, what in missing_names() if what != "refused"]
+    assert not plain, "use missing_names() or MissingMember:\n" + "\n".join(plain)
+
+
 def test_the_inventory_is_the_whole_of_pyflink() -> None:
     count = sum(
         len(str(module["names"]).split()) + sum(len(own.split()) for own in module["members"].values())  # type: ignore[attr-defined]
         for module in NAMES.values()
     )
     assert count > 2_800
+
+
+def test_the_inventory_has_what_modules_have_from_each_other() -> None:
+    assert "Time" in NAMES["pyflink.datastream.window"]["imports"]["pyflink.common.time"]  # type: ignore[index]
+    assert sum(len(str(module["imports"]).split()) for module in NAMES.values()) > 500
 
 
 def test_the_page_lists_what_is_missing() -> None:

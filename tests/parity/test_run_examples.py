@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from pathlib import Path
 
-from tests.parity.run_examples import EXAMPLES, Example, Run, differences
+from tests.parity.run_examples import EXAMPLES, Example, Run, differences, run
 
 DIFFERENCES = Path(__file__).parents[2] / "docs" / "differences.md"
 
@@ -41,3 +43,13 @@ def test_the_documents_name_every_example_that_is_not_compared_as_it_is():
     listed = re.findall(r"^- (table/[\w/.]+):", section, flags=re.MULTILINE)
 
     assert listed == [example.path for example in EXAMPLES if example.because]
+
+
+def test_an_endless_example_is_stopped_by_lines_of_its_own(tmp_path: Path) -> None:
+    program = (
+        "print('PYFLINK_CYTHON_ENABLED: True', *'abcdef', sep='\\n', flush=True); import time; time.sleep(60)"
+    )
+
+    done = run([sys.executable, "-c", program], enough_lines=3, environment=os.environ, directory=tmp_path)
+
+    assert done.lines == ["PYFLINK_CYTHON_ENABLED: True", "a", "b", "c"]

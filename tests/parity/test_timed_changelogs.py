@@ -97,11 +97,11 @@ def emitted_by(
     with tempfile.TemporaryDirectory() as directory:
         engine = LocalEngine(job, Path(directory), parallelism=1, forgets=False)
         for place in range(len(rows)):
-            told = [len(changes) for changes in engine.results]
+            emitted = [len(changes) for changes in engine.results]
             for half in (0, 1):
                 epoch = {scan: tables[name].epochs[2 * place + half] for scan, name in scans.items()}
                 engine.run(epoch, dict.fromkeys(scans, False), 1000 * place + half)
-            for name, changes, start in zip(queries, engine.results, told, strict=True):
+            for name, changes, start in zip(queries, engine.results, emitted, strict=True):
                 found[name].append(changes[start:])
     return found
 

@@ -31,15 +31,12 @@ MISSING = "--missing"
 _LINE = re.compile(r"(g\d+)> \+I\[(.*)\]$")
 
 
-def column_name(text: str) -> str:
+def column_name(text: str, data_type: str) -> str:
     """An expression as one string."""
     # Joined with nothing: what is made by a JSON function would be a part of the JSON around it.
+    if data_type.startswith("VARIANT"):
+        return f"JSON_STRING({text}) || ''"  # Flink has no CAST of it
     return f"CAST(({text}) AS STRING) || ''"
-
-
-def json_array(texts: list[str]) -> str:
-    """Expressions as one column."""
-    return f"JSON_ARRAY({', '.join(map(column_name, texts))} NULL ON NULL)"
 
 
 class Recorder:
@@ -49,6 +46,8 @@ class Recorder:
         from pyflink.table import EnvironmentSettings, TableEnvironment
 
         self.output = output
+        #: The types of the expressions that are not refused.
+        self.types: dict[str, str] = {}
         settings = (
             EnvironmentSettings.in_batch_mode()
             if mode == "batch"
@@ -75,18 +74,24 @@ class Recorder:
             "'format' = 'json', 'json.timestamp-format.standard' = 'SQL')"
         )
 
-    def type_of(self, text: str) -> str | None:
-        """The type of an expression; None if it is refused."""
-        try:
-            schema = self.t_env.sql_query(f"SELECT {text} AS x FROM edge")._j_table.getResolvedSchema()
-        except Exception:  # whatever Java throws
-            return None
-        return str(schema.getColumnDataTypes().get(0).getLogicalType().asSummaryString())
+    def find_types(self, texts: list[str]) -> None:
+        """Find the types of those that are not refused."""
+        for text in texts:
+            try:
+                schema = self.t_env.sql_query(f"SELECT {text} AS x FROM edge")._j_table.getResolvedSchema()
+            except Exception:  # whatever Java throws
+                continue
+            self.types[text] = str(schema.getColumnDataTypes().get(0).getLogicalType().asSummaryString())
+
+    def json_array(self, texts: list[str]) -> str:
+        """Expressions as one column."""
+        columns = (column_name(text, self.types[text]) for text in texts)
+        return f"JSON_ARRAY({', '.join(columns)} NULL ON NULL)"
 
     def is_planned(self, texts: list[str]) -> bool:
         """Whether a job can be made of expressions."""
         try:
-            self.t_env.explain_sql(f"SELECT {json_array(texts)} FROM edge")
+            self.t_env.explain_sql(f"SELECT {self.json_array(texts)} FROM edge")
         except Exception:  # whatever Java throws
             return False
         return True
@@ -108,7 +113,7 @@ class Recorder:
             self.t_env.execute_sql(f"DROP TEMPORARY TABLE IF EXISTS g{place}")
             options = f"'connector' = 'print', 'print-identifier' = 'g{place}'"
             self.t_env.execute_sql(f"CREATE TEMPORARY TABLE g{place} (x STRING) WITH ({options})")
-            statements.add_insert_sql(f"INSERT INTO g{place} SELECT {json_array(group)} FROM edge")
+            statements.add_insert_sql(f"INSERT INTO g{place} SELECT {self.json_array(group)} FROM edge")
         try:
             client = statements.execute().get_job_client()
         except Exception:  # what only a job of several expressions finds
@@ -152,9 +157,10 @@ def record(mode: str) -> dict[str, Any]:
     recorder = Recorder(mode, output)
     known_answers = json.loads(TARGET.read_text(encoding="utf-8")) if MISSING in sys.argv else {}
     texts = [text for text in expressions() if text not in known_answers]
-    types = {text: recorder.type_of(text) for text in texts}
-    print(mode, "types", len(types), file=sys.stderr, flush=True)
-    typed = [text for text in texts if types[text] is not None]
+    recorder.find_types(texts)
+    types = recorder.types
+    print(mode, "types", len(types), "of", len(texts), file=sys.stderr, flush=True)
+    typed = list(types)
     planned = [
         one for place in range(0, len(typed), WIDTH) for one in recorder.planned(typed[place : place + WIDTH])
     ]

@@ -60,7 +60,7 @@ def test_do_nothing_and_do_error_need_watermarks(t_env, clause):
     found = plan(t_env, "SELECT name, id FROM orders", f"ON CONFLICT DO {clause}")
     assert f"upsertMaterialize=[true], conflictStrategy=[{clause}]" in found
     with pytest.raises(
-        SqlValidationError, match=r"these tables have none: default_catalog.default_database.plain"
+        SqlValidationError, match=r"these tables have no watermark: default_catalog.default_database.plain"
     ):
         plan(t_env, "SELECT name, id FROM plain", f"ON CONFLICT DO {clause}")
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from headrace.catalog import CatalogTable, ComputedColumn, MetadataColumn, PhysicalColumn
+from headrace.catalog.objects import WatermarkSpec
 from headrace.errors import CatalogError, SqlError, SqlValidationError, UnsupportedFeatureError
 from headrace.planner import ddl
 from headrace.planner.statements import (
@@ -72,7 +75,41 @@ def test_show_create_makes_the_same_table_again(session: Session) -> None:
     ((text,),) = rows(session, "SHOW CREATE TABLE orders")
     before = table(session)
     session.run(f"DROP TABLE orders; {text}")
-    assert table(session) == before
+    # Columns in expressions are in backquotes by now, as in Flink.
+    euros = ComputedColumn("euros", T.INT(False), "`cents` / 100")
+    columns = tuple(euros if each.name == "euros" else each for each in before.columns)
+    watermark = WatermarkSpec("ts", "`ts` - INTERVAL '5' SECOND")
+    assert table(session) == replace(before, columns=columns, watermark=watermark)
+    assert rows(session, "SHOW CREATE TABLE orders") == ((text,),)
+
+
+def test_show_create_writes_types_and_expressions_as_flink_does(session: Session) -> None:
+    session.run(
+        "CREATE TABLE t (a STRING, `SECOND` INT, r ROW<`STRING` ARRAY<BYTES>>, "
+        "b AS UPPER(a)\n || ' a' || CAST(`SECOND` AS STRING), ts TIMESTAMP(3), "
+        "WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH ('connector' = 'blackhole')"
+    )
+    ((text,),) = rows(session, "SHOW CREATE TABLE t")
+    assert text.splitlines()[1:7] == [
+        "  `a` VARCHAR(2147483647),",
+        "  `SECOND` INT,",
+        "  `r` ROW<`STRING` ARRAY<VARBINARY(2147483647)>>,",
+        "  `b` AS UPPER(`a`) || ' a' || CAST(`SECOND` AS STRING),",
+        "  `ts` TIMESTAMP(3),",
+        "  WATERMARK FOR `ts` AS `ts` - INTERVAL '5' SECOND",
+    ]
+
+
+def test_show_create_sorts_options_by_their_names(session: Session) -> None:
+    session.run(
+        "CREATE TABLE t (a INT) WITH ('number-of-rows' = '3', 'connector' = 'datagen', 'fields.a.min' = '0')"
+    )
+    ((text,),) = rows(session, "SHOW CREATE TABLE t")
+    assert [line.split("'")[1] for line in text.splitlines() if " = " in line] == [
+        "connector",
+        "fields.a.min",
+        "number-of-rows",
+    ]
 
 
 def test_show_create_keeps_passwords_to_itself(session: Session) -> None:
@@ -93,15 +130,15 @@ def test_describe_shows_six_columns_and_comments(session: Session) -> None:
     assert tuple(row[:6] for row in described) == (
         ("id", "BIGINT", False, "PRI(id)", None, None),
         ("cents", "INT", False, None, None, None),
-        ("euros", "INT", False, None, "AS cents / 100", None),
-        ("ts", "TIMESTAMP(3) *ROWTIME*", True, None, None, "ts - INTERVAL '5' SECOND"),
+        ("euros", "INT", False, None, "AS `cents` / 100", None),
+        ("ts", "TIMESTAMP(3) *ROWTIME*", True, None, None, "`ts` - INTERVAL '5' SECOND"),
         ("origin", "STRING", True, None, "METADATA FROM 'source' VIRTUAL", None),
     )
 
 
 def test_show_columns_describes_those_that_match(session: Session) -> None:
     assert rows(session, "SHOW COLUMNS FROM orders LIKE 'e%'") == (
-        ("euros", "INT", False, None, "AS cents / 100", None, None),
+        ("euros", "INT", False, None, "AS `cents` / 100", None, None),
     )
 
 
@@ -140,9 +177,9 @@ def test_catalogs_and_modules_are_shown(session: Session) -> None:
         ("CREATE TABLE t (a INT) PARTITIONED BY (b)", "column 'b' is not a physical column"),
         ("CREATE TABLE t (a INT) WITH ('x' = '1', 'x' = '2')", "twice"),
         ("CREATE TABLE t WITH ('a' = 'b')", "at least one column"),
-        ("CREATE TABLE t (a INT PRIMARY KEY)", "never enforced"),
+        ("CREATE TABLE t (a INT PRIMARY KEY)", "cannot be enforced"),
         ("CREATE TABLE t (a INT) DISTRIBUTED INTO 4 BUCKETS", "DISTRIBUTED"),
-        ("CREATE TABLE t LIKE nowhere", "no table"),
+        ("CREATE TABLE t LIKE nowhere", "does not exist"),
     ],
 )
 def test_tables_that_make_no_sense_are_refused(session: Session, text: str, message: str) -> None:
@@ -226,7 +263,7 @@ def test_databases_and_catalogs(session: Session) -> None:
     )
     assert rows(session, "SHOW DATABASES") == (("main",),)
     assert rows(session, "SHOW CATALOGS") == (("c",), ("default_catalog",))
-    with pytest.raises(UnsupportedFeatureError, match="commits of their own library"):
+    with pytest.raises(UnsupportedFeatureError, match="cannot read or write their tables"):
         session.run("CREATE CATALOG i WITH ('type' = 'iceberg')")
     with pytest.raises(UnsupportedFeatureError, match="unknown catalog type 'nosuch'"):
         session.run("CREATE CATALOG n WITH ('type' = 'nosuch')")
@@ -338,10 +375,10 @@ def test_statements_about_jobs_and_partitions_are_for_others(session: Session) -
     assert isinstance(shown, ShowPartitions)
     assert shown.values == {"cents": "5"}
     for wrong, message in (
-        ("SHOW PARTITIONS nowhere", "no table"),
+        ("SHOW PARTITIONS nowhere", "does not exist"),
         ("SHOW PARTITIONS orders PARTITION (id = 5)", "not a partition column"),
         ("SHOW PARTITIONS orders PARTITION (cents)", "specify a partition"),
-        ("STOP JOB 'a' WITH DRAIN", "goes with a savepoint"),
+        ("STOP JOB 'a' WITH DRAIN", "needs WITH SAVEPOINT"),
     ):
         with pytest.raises(SqlError, match=message):
             session.run(wrong)
@@ -354,7 +391,7 @@ def test_views_are_shown_altered_and_dropped(session: Session) -> None:
     session.run("CREATE VIEW v (n) COMMENT 'c' AS SELECT id FROM orders")
     ((text,),) = rows(session, "SHOW CREATE VIEW v")
     assert text == (
-        "CREATE VIEW `default_catalog`.`default_database`.`v` (`n`) COMMENT 'c'\n"
+        "CREATE VIEW `default_catalog`.`default_database`.`v` (\n  `n`\n)\nCOMMENT 'c'\n"
         "AS SELECT id FROM `default_catalog`.`default_database`.`orders`\n"
     )
     session.run("ALTER VIEW v AS SELECT cents FROM orders; ALTER VIEW v RENAME TO w")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from examples.nexmark.nexmark import statements
 from headrace.errors import SqlValidationError
 from headrace.planner.logical import GroupWindowAggregate, LogicalNode, Over, Sink, WindowTable
 from headrace.planner.statements import Insert
+from headrace.table import EnvironmentSettings, TableEnvironment
 from tests.planner import nexmark
 from tests.planner.environment import Session
 
@@ -36,6 +38,20 @@ def test_what_the_engine_lacks_is_refused_by_name(session: Session, query: str) 
     with pytest.raises(SqlValidationError, match=REFUSED[query]) as caught:
         session.run(nexmark.insert(query))
     assert caught.value.line is not None
+
+
+def test_q6_is_refused_because_its_window_is_not_ordered_by_a_time_attribute() -> None:
+    t_env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    *before, insert = [
+        *statements("tables", options="'events.num' = '10'"),
+        *statements("q6", sink="blackhole"),
+    ]
+    for each in before:
+        t_env.execute_sql(each)
+    with pytest.raises(
+        SqlValidationError, match=r"ordered by a time attribute, but 'dateTime' is TIMESTAMP\(3\)"
+    ):
+        t_env.explain_sql(insert)
 
 
 def test_windows_are_found_where_the_queries_have_them(session: Session) -> None:

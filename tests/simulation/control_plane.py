@@ -41,7 +41,7 @@ from headrace.errors import (
 from headrace.graph.job_graph import JobGraph, build_job_graph
 from headrace.graph.rescaling import uniform_parallelism
 from headrace.runtime.checkpoint.fence import CheckpointName, announced_drops, read_fence
-from headrace.runtime.checkpoint.storage import load_checkpoint
+from headrace.runtime.checkpoint.storage import check_files, load_checkpoint
 from headrace.runtime.high_availability.job_results import FileJobResults
 from headrace.runtime.high_availability.lease import HighAvailabilitySettings, LeaderLease
 from headrace.runtime.job.master import JobMaster
@@ -233,6 +233,9 @@ class Simulation:
                     continue
                 with suppress(HeadraceError):  # half written: it counts for nobody
                     stored = load_checkpoint(str(metadata.parent))
+                    check_files(
+                        stored
+                    )  # back after a power loss without its files: it counts for nobody, either
                     if path in {ref.path for ref in stored.metadata.files()}:
                         self.world.violated(f"{Path(path).name} is deleted, but {name} names it")
 
@@ -319,7 +322,7 @@ class Simulation:
         except (HeadraceError, OSError) as error:
             # One that no longer leads may find that its files are gone.
             is_known = "injected" in str(error) or isinstance(error, CheckpointError) or not driver.leads()
-            if "is of a driver that no longer led" in str(error):
+            if "written by a driver that no longer led" in str(error):
                 self._remove_late_checkpoints()
                 is_known = True
             if not is_known and self.world.violation is None:

@@ -15,7 +15,7 @@ from headrace.common.serialization import Encoder
 from headrace.connectors.base import SplitEnumerator
 from headrace.connectors.datagen.source import DataGeneratorSource
 from headrace.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
-from headrace.datastream.connectors.file_system import FileSink
+from headrace.datastream.connectors.file_system import FileSink, RollingPolicy
 from headrace.datastream.state import ValueStateDescriptor
 
 RECORDS = 3_000
@@ -87,21 +87,23 @@ def environment(directory: Path, options: dict[str, str]) -> StreamExecutionEnvi
 
 def count(env: StreamExecutionEnvironment, directory: Path, name: str, worker: str, suffix: str = "") -> None:
     source = Gated(lambda index: index, RECORDS)
-    sink = FileSink.for_row_format(str(directory / name), Encoder.simple_string_encoder()).build()
+    sink = FileSink.for_row_format(str(directory / name), Encoder.simple_string_encoder())
+    sink = sink.with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
     (
         env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
         .uid(f"numbers{suffix}")
         .key_by(lambda n: n % KEYS)
         .process(Count(str(directory), worker))
         .uid(f"count{suffix}")
-        .sink_to(sink)
+        .sink_to(sink.build())
         .uid(f"files{suffix}")
     )
 
 
 def lines(directory: Path) -> list[str]:
-    """Return what was published."""
-    files = (path for path in directory.rglob("*") if path.is_file() and not path.name.startswith("."))
+    """Return what was published; what is staged lies in a hidden directory."""
+    parts = (path.relative_to(directory).parts for path in directory.rglob("*") if path.is_file())
+    files = (directory.joinpath(*each) for each in parts if not any(name.startswith(".") for name in each))
     return sorted(line for path in files for line in path.read_text().splitlines())
 
 
@@ -135,7 +137,9 @@ def with_regions(directory: Path) -> dict[str, Any]:
     for name in ("left", "right"):
         wait_for_output(directory / name)
     first = {name: workers(directory, name) for name in ("left", "right")}
-    os.kill(int(first["left"][0].rpartition("-")[2]), signal.SIGKILL)
+    forked_from = {parent_of(pid_of(each)) for each in first["left"] + first["right"]}
+    java = parent_of(min(forked_from))
+    os.kill(pid_of(first["left"][0]), signal.SIGKILL)
     while len(workers(directory, "left")) < len(first["left"]) + 2:
         time.sleep(0.01)
     Path(GATE).touch()
@@ -146,7 +150,31 @@ def with_regions(directory: Path) -> dict[str, Any]:
         "right": lines(directory / "right"),
         "right had workers": len(first["right"]),
         "right has had workers": len(workers(directory, "right")),
+        "forked from the first": forked_from == {min(children_of(java), key=start_of)},
     }
+
+
+def pid_of(worker: str) -> int:
+    return int(worker.rpartition("-")[2])
+
+
+def parent_of(pid: int) -> int:
+    return int(_stat(pid)[1])
+
+
+def start_of(pid: int) -> int:
+    """Return when a process was started, in ticks since the machine was."""
+    return int(_stat(pid)[19])
+
+
+def children_of(pid: int) -> list[int]:
+    files = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for file in files for child in file.read_text().split()]
+
+
+def _stat(pid: int) -> list[str]:
+    """Return the fields of a process's `stat` behind its name."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
 def workers(directory: Path, name: str) -> list[str]:

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 pytestmark = [
-    pytest.mark.skip(reason="not seen to pass yet: it needs a machine with time for three Sparks"),
     pytest.mark.spark,
     pytest.mark.slow(seconds=200),
     pytest.mark.timeout(600),

@@ -13,7 +13,7 @@ import pytest
 
 from tests.spark.live_program import KEYS, RECORDS
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow(seconds=100), pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(300)]
 
 _PROGRAM = Path(__file__).with_name("live_program.py")
 _ROOT = Path(__file__).parents[2]
@@ -27,7 +27,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Any:
         [sys.executable, str(_PROGRAM), str(tmp_path_factory.mktemp("live"))],
         capture_output=True,
         text=True,
-        timeout=380,
+        timeout=280,
         env={**os.environ, "PYTHONWARNINGS": "ignore", "PYTHONPATH": path},
         check=False,
     )
@@ -47,3 +47,7 @@ def test_a_region_whose_worker_is_killed_starts_again_alone(outcomes: Any) -> No
     outcome = outcomes["regions"]
     assert outcome["left"] == outcome["right"] == EXPECTED
     assert outcome["right had workers"] == outcome["right has had workers"] == 2
+
+
+def test_workers_of_live_jobs_are_forked_from_the_process_that_was_started_with_spark(outcomes: Any) -> None:
+    assert outcomes["regions"]["forked from the first"]

@@ -222,7 +222,7 @@ def test_batch_queries_wait_for_all_rows_of_a_table_that_come_over_time(env: Env
     t_env = StreamTableEnvironment.create(env(parallelism=1), EnvironmentSettings.in_batch_mode())
     t_env.execute_sql("""
         CREATE TABLE numbers (id BIGINT) WITH (
-            'connector' = 'datagen', 'number-of-rows' = '40', 'rows-per-second' = '100',
+            'connector' = 'datagen', 'number-of-rows' = '40', 'rows-per-second' = '20',
             'fields.id.kind' = 'sequence', 'fields.id.start' = '1', 'fields.id.end' = '40')
     """)
     with t_env.execute_sql("SELECT COUNT(*), SUM(id) FROM numbers").collect() as rows:

@@ -39,6 +39,7 @@ from headrace.datastream import (
 from headrace.datastream.data_stream import DataStream
 from headrace.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from headrace.errors import JobCancelledError, JobExecutionError
+from headrace.operators.timestamps import NO_TIMESTAMP
 from headrace.testing.sources import EndEpoch, ScriptedSource, Stop, Timestamped
 from tests.conftest import EnvironmentFactory
 from tests.spark.support import (
@@ -148,7 +149,7 @@ def test_a_process_function_sees_timestamps_across_an_exchange(env: EnvironmentF
         yield value, ctx.timestamp()
 
     rows = run_and_collect(timed.union(untimed).key_by(lambda value: value).process(tell))
-    assert sorted(rows) == [("u", None), ("x", 7), ("y", 8), ("z", None)]
+    assert sorted(rows) == [("u", NO_TIMESTAMP), ("x", 7), ("y", 8), ("z", NO_TIMESTAMP)]
 
 
 def test_an_empty_collection_gives_an_empty_result(env: EnvironmentFactory) -> None:
@@ -349,7 +350,7 @@ def test_connected_streams_call_one_method_for_each_side(env: EnvironmentFactory
     )
     assert sorted(map(str, repeated)) == sorted(map(str, [0, 0, 1, 1, 2, 2, "x"]))
     assert sorted(map(str, processed)) == sorted(
-        map(str, [(1, 0, None), (1, 1, None), (1, 2, None), (2, "x", None), (2, "skip", None)])
+        str((*each, NO_TIMESTAMP)) for each in [(1, 0), (1, 1), (1, 2), (2, "x"), (2, "skip")]
     )
 
 

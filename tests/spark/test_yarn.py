@@ -14,7 +14,7 @@ import pytest
 from tests.spark.yarn import QUEUE, YarnCluster, fetch_jars
 from tests.spark.yarn_program import KEYS, NUMBERS
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1500)]
 
 _PROGRAM = Path(__file__).with_name("yarn_program.py")
 
@@ -141,7 +141,8 @@ def test_a_driver_that_is_killed_is_started_again_and_continues(yarn: YarnCluste
 
 
 def test_a_driver_on_this_machine_uses_executors_of_yarn(yarn: YarnCluster, tmp_path: Path) -> None:
-    program = start(yarn, "run", tmp_path, "client", yarn_application_queue=QUEUE)
+    options = {"yarn_application_queue": QUEUE, "yarn_application_name": "client"}
+    program = start(yarn, "run", tmp_path, "counting", **options)
     wait_in_the_middle(yarn, tmp_path, program)
     running = yarn.application("client")
     assert running["queue"].endswith(QUEUE)

@@ -41,17 +41,24 @@ def fetch_jars(folder: Path) -> list[Path]:
     if shutil.which("mvn") is None or shutil.which("java") is None or not found:
         pytest.skip("needs Java, Maven, and a Spark with Hadoop's client")
     hadoop = found[0].stem.removeprefix("hadoop-client-api-")
-    for artifact in _ARTIFACTS:
-        words = [
-            "dependency:copy",
-            f"-Dartifact={artifact.format(hadoop=hadoop)}",
-            f"-DoutputDirectory={folder}",
-        ]
-        done = subprocess.run(["mvn", "-q", "-B", *words], capture_output=True, timeout=300, check=False)
-        if done.returncode != 0:
-            pytest.skip(f"Maven has no {artifact.format(hadoop=hadoop)}")
+    fetched = [_fetch(artifact.format(hadoop=hadoop), folder) for artifact in _ARTIFACTS]
     shared = [jar for pattern in _FROM_SPARK for jar in sorted(spark_jars.glob(pattern))]
-    return [*sorted(folder.glob("*.jar")), *shared]
+    return [*fetched, *shared]
+
+
+def _fetch(artifact: str, folder: Path) -> Path:
+    """Return a jar: the one that Maven has fetched before, which spares a Maven, or one fetched into a folder."""
+    group, name, version = artifact.split(":")
+    known = (
+        Path.home() / ".m2/repository" / group.replace(".", "/") / name / version / f"{name}-{version}.jar"
+    )
+    if known.exists():
+        return known
+    words = ["dependency:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={folder}"]
+    done = subprocess.run(["mvn", "-q", "-B", *words], capture_output=True, timeout=300, check=False)
+    if done.returncode != 0:
+        pytest.skip(f"Maven has no {artifact}")
+    return folder / known.name
 
 
 def _free_ports(count: int) -> list[int]:
@@ -85,7 +92,7 @@ class YarnCluster:
         self._configure()
         for name in ("resourcemanager.ResourceManager", "nodemanager.NodeManager"):
             self._start(name)
-        self.wait_for(lambda: self.metrics().get("activeNodes") == 1, "a node", 180)
+        self.wait_for(lambda: self.metrics().get("activeNodes") == 1, "a node", 400)
 
     def _configure(self) -> None:
         client, scheduler, tracker, admin, web, localizer, node_web = _free_ports(7)
@@ -191,7 +198,9 @@ class YarnCluster:
     # -- what uses it ----------------------------------------------------------------------------------------------
 
     def environment(self) -> dict[str, str]:
-        return {**os.environ, "HADOOP_CONF_DIR": str(self.conf)}
+        # The suite's own settings for Java ask for more heap than the small processes here have.
+        inherited = {key: value for key, value in os.environ.items() if key != "SPARK_SUBMIT_OPTS"}
+        return {**inherited, "HADOOP_CONF_DIR": str(self.conf)}
 
     def settings(self) -> dict[str, str]:
         """Return what makes applications small, and spares YARN copies of Spark."""

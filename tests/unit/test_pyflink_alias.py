@@ -63,6 +63,63 @@ def test_all_ways_to_import_work():
     assert file_system.__name__ == "headrace.datastream.connectors.file_system"
 
 
+@pytest.mark.parametrize(
+    ("statement", "origin"),
+    [
+        ("from pyflink.datastream.connectors import FileSink, FileSource", "headrace.connectors.file"),
+        ("from pyflink.datastream.connectors import KafkaSource, JdbcSink", "headrace.connectors"),
+        ("from pyflink.common import JsonRowDeserializationSchema", "headrace.formats.json"),
+        ("from pyflink.datastream.window import Time", "headrace.common.time"),
+        ("from pyflink.datastream.state import Time", "headrace.common.time"),
+        ("from pyflink.datastream.connectors.kafka import DeliveryGuarantee", "headrace.connectors.base"),
+        ("from pyflink.table.table_environment import udaf", "headrace.table"),
+    ],
+)
+def test_modules_have_what_pyflinks_import_from_each_other(statement, origin):
+    found: dict[str, type] = {}
+    exec(statement, found)
+
+    names = [name for name in found if not name.startswith("_")]
+    assert names
+    assert all(found[name].__module__.startswith(origin) for name in names)
+
+
+def test_names_of_other_modules_are_gone_with_the_alias():
+    import pyflink.datastream.window as window
+
+    assert window.Time
+    pyflink_alias.uninstall()
+
+    assert not hasattr(window, "Time")
+
+
+def test_connectors_are_found_in_their_package_without_the_alias():
+    pyflink_alias.uninstall()
+    package = importlib.import_module("headrace.datastream.connectors")
+
+    assert package.FileSource is importlib.import_module("headrace.connectors.file").FileSource
+    with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
+        _ = package.nonsense
+
+
+def test_packages_have_their_modules():
+    import pyflink.datastream as ds
+
+    assert ds.connectors.kafka.KafkaSource is ds.connectors.KafkaSource
+    assert ds.formats.json.JsonRowDeserializationSchema
+    with pytest.raises(
+        MissingModuleError, match=r"pyflink.table.model_descriptor.ModelDescriptor is not supp"
+    ):
+        from pyflink.table.table_environment import ModelDescriptor  # noqa: F401
+
+
+def test_the_version_is_that_of_the_pyflink_whose_names_are_there():
+    import pyflink
+    from pyflink.version import __version__
+
+    assert pyflink.__version__ == pyflink.version.__version__ == __version__ == "2.3.0"
+
+
 def test_classes_are_pickled_under_headraces_name():
     from pyflink.common import Row
 
@@ -119,11 +176,11 @@ def test_a_missing_attribute_of_the_package_is_an_ordinary_error():
 
 def test_programs_that_try_an_import_go_on():
     try:
-        from pyflink.table.module import HiveModule
+        from pyflink.datastream.connectors.pulsar import PulsarSource
     except ImportError:
-        HiveModule = None
+        PulsarSource = None
 
-    assert HiveModule is None
+    assert PulsarSource is None
 
 
 def test_installing_twice_is_harmless_and_one_uninstall_is_enough():

@@ -138,7 +138,7 @@ def test_a_job_is_watched_and_steered_from_the_page(session: str, page: Any, tmp
     assert "/stages/stage/?id=" in stage.get_attribute("href")
 
     # 5. The time line says where the time goes.
-    page.get_by_role("link", name="Epochs").click()
+    page.get_by_role("link", name="Time line").click()
     page.locator("[data-why]").wait_for()
     assert "% of the time" in page.locator("[data-why]").text_content()
 

@@ -130,7 +130,7 @@ def test_a_job_that_has_ended_can_still_be_looked_at(served: RestCluster, page: 
     assert page.locator("[data-root-cause]").text_content() == "ValueError: poisoned"
     assert 'raise ValueError("poisoned")' in page.locator(".trace .own").all_text_contents()[1]
     assert page.get_by_role("button", name="Cancel").count() == 0
-    page.get_by_role("link", name="Epochs").click()
+    page.get_by_role("link", name="Time line").click()
     page.locator("[data-why]").wait_for()
     assert page.locator(".bar-slot").count() == len(job.monitor.epochs())
 

@@ -1,4 +1,5 @@
--- Bounded side input join: bids with a value looked up.
+-- Bounded side input join: bids with a value looked up. Define side_input (key BIGINT, `value` STRING) before, with a
+-- connector that can look up rows, such as jdbc.
 
 CREATE TEMPORARY TABLE nexmark_q13 (
   auction BIGINT, bidder BIGINT, price BIGINT, `dateTime` TIMESTAMP(3), `value` STRING

@@ -240,8 +240,8 @@ class MetastoreCatalog:
         """
         if not isinstance(function, CatalogFunction):
             raise CatalogError(
-                f"function {name!r}: a Hive catalog keeps where a function is, and not the function",
-                hint="CREATE FUNCTION ... AS 'module.attribute' LANGUAGE PYTHON; or create a temporary function",
+                f"function {name!r}: a Hive catalog stores the names of Python functions, not the functions",
+                hint="use CREATE FUNCTION ... AS 'module.attribute' LANGUAGE PYTHON, or create a temporary function",
             )
         start = _PYTHON if function.language == "PYTHON" else ""
         self._store.put_function(database.lower(), name.lower(), start + function.class_name)
@@ -270,7 +270,7 @@ def _hive_table(name: str, table: StoredTable) -> HiveTable:
         view = table.original_query, table.expanded_query
         return HiveTable(_hive_columns(table.columns), parameters=said, view=view)
     if table.materialization is not None:
-        raise CatalogError(f"a Hive catalog keeps no materialized tables: {name!r}")
+        raise CatalogError(f"a Hive catalog cannot store materialized tables:  {name!r}")
     if table.options.get("connector") != HIVE:
         kept = {f"{_FLINK}{key}": value for key, value in to_properties(table).items()}
         # EXTERNAL: what the connector stores is not Hive's to delete.
@@ -281,7 +281,7 @@ def _hive_table(name: str, table: StoredTable) -> HiveTable:
 def _table_of_files(name: str, table: CatalogTable, said: dict[str, str]) -> HiveTable:
     if len(table.physical_columns) < len(table.columns) or table.watermark or table.primary_key:
         raise CatalogError(
-            f"table {name!r}: a table of Hive has stored columns only",
+            f"table {name!r}: a Hive table can only have physical columns",
             hint="computed and metadata columns, watermarks and primary keys belong to a view, or to a table with "
             "'connector' = 'filesystem'",
         )

@@ -17,7 +17,7 @@ from headrace.catalog.catalog import (
 )
 from headrace.catalog.identifier import ObjectIdentifier
 from headrace.catalog.modules import Modules
-from headrace.catalog.objects import CatalogDatabase, CatalogTable, InlineView
+from headrace.catalog.objects import CatalogDatabase, CatalogTable, InlineView, is_materialized
 from headrace.catalog.store import CatalogDefinition, FileCatalogStore
 from headrace.catalog.types import create_catalog
 from headrace.config.configuration import Configuration
@@ -39,7 +39,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     if not names:
         return None
     shown = ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
-    return f"there is: {shown}"
+    return f"available: {shown}"
 
 
 class CatalogManager:
@@ -127,7 +127,9 @@ class CatalogManager:
         if name not in self.catalogs():
             self.catalog(name)  # says which name was probably meant
         if name == self.current_catalog:
-            raise CatalogError(f"catalog {name!r} is in use", hint="USE CATALOG another one first")
+            raise CatalogError(
+                f"catalog {name!r} is in use", hint="switch to another catalog first: USE CATALOG name"
+            )
         if self._store is not None:
             self._store.remove(name)
         self._catalogs.pop(name, None)
@@ -216,6 +218,14 @@ class CatalogManager:
         return sorted(
             stored | {name for name, each in temporary.items() if not isinstance(each, CatalogTable)}
         )
+
+    def materialized_tables(self, catalog: str, database: str) -> list[str]:
+        """Names of the materialized tables of a database."""
+        return [
+            name
+            for name in self.tables(catalog, database)
+            if is_materialized(self.table(ObjectIdentifier(catalog, database, name)))
+        ]
 
     def _temporary_in(self, catalog: str, database: str) -> dict[str, TemporaryTable]:
         return {

@@ -20,20 +20,29 @@ class Modules:
     """Which modules are loaded, and which of them are in use, in which order."""
 
     def __init__(self) -> None:
-        self._loaded = [CORE]
+        #: What each loaded module is: `core` or `hive`.
+        self._loaded = {CORE: CORE}
         self._used = [CORE]
 
     def used(self) -> list[str]:
         """Names of the modules in use, the first one looked at first."""
         return list(self._used)
 
+    def kinds_used(self) -> list[str]:
+        """What the modules in use are, in order: `core` or `hive`."""
+        return [self._loaded[name] for name in self._used]
+
     def loaded(self) -> list[tuple[str, bool]]:
         """Names of all modules, those in use first, and whether they are in use."""
         idle = [name for name in self._loaded if name not in self._used]
         return [*((name, True) for name in self._used), *((name, False) for name in idle)]
 
-    def load(self, name: str) -> None:
+    def load(self, name: str, kind: str | None = None) -> None:
         """Load a module; it is in use from then on.
+
+        Args:
+            name: What the environment calls it.
+            kind: Which one it is, if it has another name here.
 
         Raises:
             CatalogError: It is loaded already.
@@ -41,9 +50,10 @@ class Modules:
         """
         if name in self._loaded:
             raise CatalogError(f"module {name!r} is already loaded")
-        if name not in (CORE, HIVE):
-            raise UnsupportedFeatureError.not_yet(f"the module {name!r}", f"there are {CORE!r} and {HIVE!r}")
-        self._loaded.append(name)
+        kind = kind or name
+        if kind not in (CORE, HIVE):
+            raise UnsupportedFeatureError.not_yet(f"the module {kind!r}", f"there are {CORE!r} and {HIVE!r}")
+        self._loaded[name] = kind
         self._used.append(name)
 
     def unload(self, name: str) -> None:
@@ -53,7 +63,7 @@ class Modules:
             CatalogError: It is not loaded.
         """
         self._require(name)
-        self._loaded.remove(name)
+        del self._loaded[name]
         if name in self._used:
             self._used.remove(name)
 
@@ -74,5 +84,5 @@ class Modules:
             loaded = ", ".join(self._loaded)
             raise CatalogError(
                 f"module {name!r} does not exist",
-                hint=f"there is: {loaded}" if loaded else "LOAD MODULE core",
+                hint=f"available: {loaded}" if loaded else "LOAD MODULE core",
             )

@@ -30,6 +30,7 @@ __all__ = [
     "RefreshMode",
     "RefreshStatus",
     "WatermarkSpec",
+    "is_materialized",
 ]
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
@@ -178,6 +179,11 @@ class CatalogTable:
     def with_options(self, options: Mapping[str, str]) -> CatalogTable:
         """This table with some options set or replaced."""
         return replace(self, options={**self.options, **options})
+
+
+def is_materialized(table: object) -> bool:
+    """Whether a table keeps up with a query."""
+    return isinstance(table, CatalogTable) and table.materialization is not None
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,7 @@ def create_catalog(options: Mapping[str, str], comment: str | None = None) -> Ca
     made = CATALOGS.make(kind, dict(options), comment)
     if made is None and kind in _TABLE_FORMATS:
         raise UnsupportedFeatureError(
-            f"catalogs of type {kind!r} are not supported: their tables change by commits of their own library, which "
-            "headrace's sinks do not make",
+            f"catalogs of type {kind!r} are not supported: headrace cannot read or write their tables",
             feature=f"a catalog of type {kind!r}",
             hint="to read such a table, load its package into Spark and pass a DataFrame: t_env.from_spark(...)",
         )

@@ -34,6 +34,14 @@ _UNSTABLE: Final = frozenset(
         *(secrets.token_bytes, secrets.token_hex, secrets.token_urlsafe, secrets.choice, secrets.randbelow),
     }
 )
+#: Those that take the time now, if they are called with no more arguments than this.
+_UNSTABLE_WITHOUT: Final = {
+    time.localtime: 0,
+    time.gmtime: 0,
+    time.ctime: 0,
+    time.asctime: 0,
+    time.strftime: 1,
+}
 #: Class methods are new objects with every look, so they are known by owner and name.
 _UNSTABLE_METHODS: Final = frozenset(
     {
@@ -92,11 +100,18 @@ def _is_unstable(node: ast.Call, body: FunctionBody) -> bool:
                 node.func.attr not in {"default_rng", "Generator", "RandomState", "SeedSequence"}
                 or not node.args
             )
+    if _is_called_without_time(node, target):
+        return True
     if target in (random.Random, random.SystemRandom):  # without a seed, the system's
         return not node.args and not node.keywords
     if getattr(target, "__self__", None) is _shared_generator() and getattr(target, "__name__", "") != "seed":
         return True
     return _is_known(target)
+
+
+def _is_called_without_time(node: ast.Call, target: Any) -> bool:
+    most = next((count for known, count in _UNSTABLE_WITHOUT.items() if known is target), None)
+    return most is not None and len(node.args) <= most
 
 
 def _is_known(target: Any) -> bool:

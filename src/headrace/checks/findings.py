@@ -28,9 +28,9 @@ RULES: Final[dict[str, Rule]] = {
         Rule(
             "HR101",
             "stateful operator without uid",
-            "Its id follows from the shape of the program, so the state is not found again when a step is added or "
-            "removed.",
-            "call .uid('a-name-that-stays') behind the operator",
+            "Its id is generated from the shape of the program, so its state cannot be restored after a step is added "
+            "or removed.",
+            "call .uid('a-stable-name') on the operator",
         ),
         Rule(
             "HR201",
@@ -61,7 +61,7 @@ RULES: Final[dict[str, Rule]] = {
         Rule(
             "HR301",
             "function captures a large object",
-            "It is pickled with the job, and every worker gets it.",
+            "It is pickled with the job and sent to every worker.",
             "load it in open(), or ship it as a file with add_python_archive or register_cached_file",
         ),
         Rule(
@@ -79,19 +79,19 @@ RULES: Final[dict[str, Rule]] = {
         Rule(
             "HR402",
             "function changes a global variable",
-            "Every worker process has its own copy, no checkpoint has it, and a retried task changes it twice.",
+            "Each worker process has its own copy, checkpoints do not contain it, and a retried task changes it twice.",
             "keep it in keyed state or operator state",
         ),
         Rule(
             "HR501",
             "state that grows without limit",
-            "The input does not end, and nothing removes the state of keys that do not come again.",
+            "The input does not end, and nothing removes the state of keys that no longer occur.",
             "set a time to live (StateTtlConfig, table.exec.state.ttl), use a window, or clear() it from a timer",
         ),
         Rule(
             "HR601",
             "at-least-once sink in an exactly-once job",
-            "After a failure the sink shows some records twice.",
+            "After a failure the sink writes some records twice.",
             "use an exactly-once sink, or one that writes by key; see docs/sinks.md",
         ),
     )

@@ -66,7 +66,7 @@ def check_growth(_: ReviewedJob, operator: ReviewedOperator) -> Iterator[CheckFi
         if is_growing and not declaration.ttl_ms:
             yield operator.finding("HR501", "rows of all keys are kept: table.exec.state.ttl is not set")
     elif isinstance(declaration, ReduceDeclaration):
-        yield operator.finding("HR501", "a rolling aggregation keeps a value for every key, for ever")
+        yield operator.finding("HR501", "a rolling aggregation keeps a value for every key forever")
     elif isinstance(declaration, WindowDeclaration):
         is_global = isinstance(declaration.assigner, GlobalWindows)
         if is_global and not isinstance(declaration.trigger, PurgingTrigger) and declaration.evictor is None:

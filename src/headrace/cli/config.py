@@ -15,10 +15,10 @@ __all__ = ["config"]
 @click.option("--defaults", is_flag=True, help="Also list options that are not set.")
 @json_option
 def config(properties: dict[str, str], defaults: bool, as_json: bool) -> None:
-    """Show which configuration counts, and where each value comes from.
+    """Show the configuration in effect, and where each value comes from.
 
     Values come from the command line, HEADRACE_... environment variables and conf/headrace.yaml, the
-    strongest first; a program may set others over them. Secrets are masked.
+    strongest first. A program can override them. Secrets are masked.
     """
     configuration = load_configuration(properties)
     if as_json:

@@ -55,7 +55,7 @@ def exit_code_of(error: BaseException) -> ExitCode:
 
 def describe_error(error: BaseException) -> str:
     """Put an error into words: headrace's own as a message, any other as the traceback of the program."""
-    if isinstance(error, UserFunctionError):
+    if isinstance(error, UserFunctionError) and error.user_traceback:
         return str(error)
     if not isinstance(error, HeadraceError):
         return _program_traceback(error)

@@ -30,10 +30,10 @@ def logs(
     name: str | None,
     lists: bool,
 ) -> None:
-    """Show what the driver has logged, or an executor.
+    """Show the log of the driver or of an executor.
 
-    The files of a cluster whose process has ended are where env.log.dir says, `~/.local/state/headrace/log`; those of
-    executors on other hosts are with Spark's workers.
+    The logs of a cluster that has ended are in env.log.dir, by default `~/.local/state/headrace/log`. Those of
+    executors on other hosts are in the work directories of Spark's workers.
     """
     client = connect(address, properties)
     if lists:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Any
 
 import click
@@ -26,6 +28,9 @@ from headrace.cli.why import why
 from headrace.errors import HeadraceError
 
 __all__ = ["cli", "main"]
+
+#: Commands that run epochs again.
+_REPLAYING = ("replay", "why")
 
 _EPILOG = f"""\b
 Exit codes:
@@ -78,8 +83,20 @@ for _command in _COMMANDS:
     cli.add_command(_command)
 
 
+def _hash_as_workers_do() -> None:
+    """Start again with the PYTHONHASHSEED that Spark gives its Python workers, for commands that replay what those did.
+
+    Otherwise `hash()` of a str and the order of sets would differ from the job.
+    """
+    command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+    if command in _REPLAYING and "PYTHONHASHSEED" not in os.environ:
+        os.environ["PYTHONHASHSEED"] = "0"
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - this program, again
+
+
 def main() -> None:
     """Run the command line; the console script `headrace` calls it."""
+    _hash_as_workers_do()
     cli(prog_name="headrace")
 
 

@@ -32,7 +32,7 @@ def memory_text(configuration: Configuration) -> str:
     limit = memory_per_worker(configuration)
     lines += ["", "Python worker", _line(1, "may allocate", "no limit" if limit is None else _size(limit))]
     if executor is not None and executor.state_per_worker is not None:
-        lines.append(_line(1, "of it RocksDB, if state is there", _size(executor.state_per_worker)))
+        lines.append(_line(1, "of which RocksDB, if used", _size(executor.state_per_worker)))
     if configuration.get(spark.MASTER).startswith("local"):
         lines += [
             "",

@@ -68,7 +68,7 @@ def python_options(command: F) -> F:
         "--pyRequirements",
         "requirements",
         metavar="FILE[#DIR]",
-        help="python.requirements; DIR has the packages, for workers that reach no index.",
+        help="python.requirements; DIR has the packages, for workers without access to a package index.",
     )
     archives = click.option(
         "-pyarch",

@@ -54,6 +54,10 @@ class RunningJob(Protocol):
     def graph(self) -> JobGraph:
         """The job as it was submitted."""
 
+    @property
+    def is_live(self) -> bool:
+        """Whether it runs live: its records are not cut into epochs that anybody would wait for."""
+
     def status(self) -> JobStatus:
         """Say where the job stands."""
 
@@ -67,6 +71,8 @@ class JobView:
 
     name: str
     started_s: float
+    #: Whether to leave epochs out: those of a live job lie between barriers, and results do not wait for them.
+    is_live: bool = False
     #: The number of the last epoch. A job that continues from a checkpoint does not begin with 1.
     epoch: int = 0
     #: How many epochs have completed since the job was started here.
@@ -105,7 +111,8 @@ class JobView:
             >>> view.describe(now_s=3.0)
             "'clicks' epoch 1, 15,000 records/s, 30,000 records, 0:00:03"
         """
-        parts = [f"{self.name!r} epoch {self.epoch}", f"{self.rate(now_s):,.0f} records/s"]
+        name = repr(self.name) if self.is_live else f"{self.name!r} epoch {self.epoch}"
+        parts = [name, f"{self.rate(now_s):,.0f} records/s"]
         parts.append(_count(self.records, "record"))
         if self.epochs == 0:
             parts = [f"{self.name!r} starting"]
@@ -114,10 +121,22 @@ class JobView:
         parts.append(str(timedelta(seconds=int(now_s - self.started_s))))
         return ", ".join(parts)
 
-    def summarize(self, now_s: float) -> str:
-        """Say how much the job has done, for its end."""
-        epochs, records = _count(self.epochs, "epoch"), _count(self.records, "record")
-        return f"job {self.name!r}: {records} in {epochs}, {now_s - self.started_s:.1f} s"
+    def summarize(self, now_s: float, *, is_complete: bool = True) -> str:
+        """Say how much the job has done, for its end.
+
+        Args:
+            now_s: The time.
+            is_complete: Whether everything it has read was counted.
+        """
+        done = [f"{now_s - self.started_s:.1f} s"]
+        if not self.is_live:
+            done.insert(0, f"{_count(self.records, 'record')} in {_count(self.epochs, 'epoch')}")
+        elif (
+            self.epochs
+        ):  # records of a live job are counted with its barriers: before the first one nobody knows
+            until = "" if is_complete else " up to the last barrier"
+            done.insert(0, _count(self.records, "record") + until)
+        return f"job {self.name!r}: {', '.join(done)}"
 
 
 def format_watermark(watermark: int) -> str:
@@ -175,7 +194,7 @@ class Progress(AbstractContextManager["Progress"]):
         """Take a job in; its end will be shown."""
         job_id = job.graph.job_id
         with self._lock:
-            self._views[job_id] = JobView(job.graph.name, self._clock())
+            self._views[job_id] = JobView(job.graph.name, self._clock(), is_live=job.is_live)
             self._open[job_id] = job
         self._show_start(self._views[job_id])
         job.result_future().add_done_callback(lambda _: self._job_ended(job))
@@ -219,7 +238,8 @@ class Progress(AbstractContextManager["Progress"]):
             if self._open.pop(job.graph.job_id, None) is None:
                 return
             view = self._views.pop(job.graph.job_id)
-            status, summary = job.status(), view.summarize(self._clock())
+            status = job.status()
+            summary = view.summarize(self._clock(), is_complete=status is JobStatus.FINISHED)
         # Not between two rows of a table that is being printed.
         when_free(lambda: self._say_end(status, summary))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -97,8 +98,12 @@ def replay(
     if subtask is not None and until_record is None:
         until_record = 1
     recording = find_job_recording(job, address, properties)
-    recorded = recording.last_failure() if last_failure else recording.epoch(epoch or recording.epochs[-1])
-    stops = last_failure or until_record is not None or bool(breakpoints)
+    if last_failure:
+        recorded = recording.last_failure()
+    else:
+        recorded = recording.last() if epoch is None else recording.epoch(epoch)
+    # Editors have breakpoints of their own.
+    stops = last_failure or until_record is not None or bool(breakpoints) or kind == "debugpy"
     if kind == "none" and (until_record is not None or breakpoints):
         raise click.UsageError("--until-record, --subtask and --break need a debugger")
     result = replay_epoch(
@@ -115,22 +120,27 @@ def replay(
     if as_json:
         print_json(_as_json(result))
     else:
-        _print(result, show)
+        _print(result, show, was_seen=stops and kind == "pdb")
     context.exit(ExitCode.FAILED if result.differences or result.error is not None else ExitCode.OK)
 
 
 def _debugger(kind: str) -> Debugger:
     from headrace.replay.debugger import DebugpyDebugger, PdbDebugger
 
-    return DebugpyDebugger() if kind == "debugpy" else PdbDebugger()
+    if kind == "debugpy":
+        return DebugpyDebugger(say=partial(click.echo, err=True))
+    return PdbDebugger()
 
 
-def _print(result: ReplayResult, show: bool) -> None:
+def _print(result: ReplayResult, show: bool, *, was_seen: bool) -> None:
     if result.error is not None:
-        click.echo(describe_error(result.error), err=True)
+        if not was_seen:
+            click.echo(describe_error(result.error), err=True)
         if result.recorded_error is not None:
             click.echo(f"epoch {result.epoch} failed again, as in the job", err=True)
         return
+    if result.not_reached:
+        click.echo(f"did not stop: {result.not_reached}", err=True)
     records = sum(result.records_in.values())
     click.echo(f"epoch {result.epoch}: {len(result.records_in)} subtasks, {records} records")
     for name, output in result.output.items():

@@ -11,9 +11,10 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import wait
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -33,6 +34,7 @@ from headrace.cli.options import (
 from headrace.cli.program import Program, load_program, program_options, pyflink_names
 from headrace.cli.savepoint_signals import SavepointSignals
 from headrace.errors import JobCancelledError
+from headrace.util.garbage import collecting_after_imports
 
 if TYPE_CHECKING:
     from headrace.cli.progress import Progress
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from headrace.rest.assembly import ControlPlane
     from headrace.rest.session_executor import RemoteJob
     from headrace.runtime.run.job_run import EpochSummary
-    from headrace.spark.executor import SparkJob
+    from headrace.spark.executor import SparkExecutor, SparkJob
 
 __all__ = ["run"]
 
@@ -94,14 +96,14 @@ def run(
     file: str | None,
     words: tuple[str, ...],
 ) -> None:
-    """Run PROGRAM, a Python file, and wait until its jobs are over.
+    """Run PROGRAM, a Python file, and wait until its jobs have ended.
 
-    What follows PROGRAM are the program's own arguments. Without --master it runs on a Spark of its own, on
-    all cores of this machine. Progress and messages go to the standard error; the standard output is the
-    program's. Ctrl-C cancels running jobs, a second one ends the process at once.
+    Arguments after PROGRAM are passed to the program. Without --master, its jobs run on a Spark that headrace starts in
+    this process, on all cores of this machine. Progress and messages go to standard error; standard output belongs to
+    the program. Ctrl-C cancels running jobs; a second Ctrl-C ends the process at once.
 
-    SIGUSR1 takes a savepoint of the running jobs, SIGUSR2 stops them with one; both go to
-    execution.checkpointing.savepoint-dir, and where they are is said on the standard error.
+    SIGUSR1 takes a savepoint of the running jobs, and SIGUSR2 stops them with one. Savepoints are written to
+    execution.checkpointing.savepoint-dir, and their paths are printed to standard error.
     """
     if keeps_page and address is not None:
         raise click.UsageError(
@@ -130,8 +132,8 @@ def run(
     display = _choose_progress(wanted=progress)
     display.loading(program.path.name)
 
-    with pyflink_names(configuration, alias):
-        code = _Run(program, arguments, display, configuration, keeps_page=keeps_page).to_its_end()
+    with collecting_after_imports() as collect, pyflink_names(configuration, alias):
+        code = _Run(program, arguments, display, configuration, keeps_page=keeps_page).to_its_end(collect)
     context.exit(code)
 
 
@@ -157,9 +159,8 @@ def _begin_spark(program: Program, configuration: Configuration) -> None:
     from headrace.config.options.execution import TARGET
     from headrace.spark.early_start import begin
 
-    # Of programs with tables it has not been seen that they gain by it.
-    if configuration.get(TARGET) == "spark" and not program.mentions_tables:
-        begin(configuration, "streams")
+    if configuration.get(TARGET) == "spark":
+        begin(configuration, "tables" if program.mentions_tables else "streams")
 
 
 def _without_detached(arguments: Sequence[str]) -> list[str]:
@@ -210,7 +211,6 @@ class _Run:
         keeps_page: bool = False,
     ) -> None:
         from headrace.rest.session_executor import SessionExecutor
-        from headrace.spark.executor import Listeners, SparkExecutor
 
         self._program = program
         self._keeps_page = keeps_page
@@ -220,16 +220,26 @@ class _Run:
         self._arguments = arguments
         self._progress = progress
         self._jobs: list[SparkJob] = []
-        self._executor = SparkExecutor(
-            listeners=[Listeners(progress.spark_starting, self._job_started, self._epoch_completed)]
-        )
         self._session = SessionExecutor(self._job_submitted)
         self._interrupts = Interrupts(force=self._remove_files)
         #: What to tell the user at the end, when the progress display is out of the way.
         self._errors: list[BaseException] = []
 
-    def to_its_end(self) -> int:
-        """Run the program and wait for its jobs; return the exit code."""
+    @cached_property
+    def _executor(self) -> SparkExecutor:
+        """What runs jobs in this process; it is imported with the first of them, and never with `-m`."""
+        from headrace.spark.executor import Listeners, SparkExecutor
+
+        return SparkExecutor(
+            listeners=[Listeners(self._progress.spark_starting, self._job_started, self._epoch_completed)]
+        )
+
+    def to_its_end(self, before_program: Callable[[], None] = lambda: None) -> int:
+        """Run the program and wait for its jobs; return the exit code.
+
+        Args:
+            before_program: Called when all that is needed before the program is there.
+        """
         from headrace.config.options.python import FILES
         from headrace.datastream.execution_context import ExecutionContext
         from headrace.spark.early_start import abandon
@@ -237,7 +247,8 @@ class _Run:
 
         context = ExecutionContext(
             self._configuration,
-            {"spark": self._executor, "session": self._session},
+            {"session": self._session},
+            makers={"spark": lambda: self._executor},
             on_submission=self._job_planned,
         )
         entered = context.entered(in_all_threads=True)
@@ -247,6 +258,7 @@ class _Run:
                     add_to_import_path(path)
                 self._open_plane()
                 self._progress.loaded()
+                before_program()
                 code = self._run_program()
                 is_clean = self._is_clean() or self._clean_up()
                 if not self._keeps_page:
@@ -370,7 +382,9 @@ class _Run:
     def _cancel_and_stop(self) -> None:
         from headrace.spark.session import stop_spark
 
-        self._executor.cancel_running_jobs(_CLEAN_UP_S / 2, leave_to_next=self._interrupts.is_for_process)
+        if "_executor" in self.__dict__:
+            leaves = self._interrupts.is_for_process
+            self._executor.cancel_running_jobs(_CLEAN_UP_S / 2, leave_to_next=leaves)
         stop_spark()
         self._remove_files()  # jobs have done that, but workers may have been writing until Spark stopped
 

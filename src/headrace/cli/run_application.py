@@ -67,12 +67,12 @@ def run_application(
     dry_run: bool,
     words: tuple[str, ...],
 ) -> None:
-    """Run PROGRAM with spark-submit, its driver in the cluster: YARN or Kubernetes.
+    """Run PROGRAM with spark-submit, with its driver in the cluster (YARN or Kubernetes).
 
-    The program, its options and what travels with it are sent along; the Python there must have headrace, from the
-    image, the hosts, or an archive (-pyarch env.tar.gz#env -pyexec env/bin/python). `local:///path/job.py` is a program
-    that the image has. A Spark standalone cluster runs no drivers of Python programs: use `headrace run -d` there.
-    The exit code is that of spark-submit.
+    The program, its options and its files are sent to the cluster. headrace must be installed in the Python there: in
+    the image, on the hosts, or in an archive (-pyarch env.tar.gz#env -pyexec env/bin/python). `local:///path/job.py` is
+    a program in the image. Spark standalone clusters cannot run drivers of Python programs: use `headrace run -d`
+    there. The exit code is that of spark-submit.
     """
     properties = {
         **properties,

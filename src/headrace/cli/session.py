@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 __all__ = ["serve", "session"]
 
+#: A Spark in this process gets threads for a live job of so many levels with the default parallelism: it is started
+#: before anybody knows what will run.
+_LEVELS = 4
+
 
 @click.command(short_help="Start a cluster that accepts jobs.")
 @property_option
@@ -36,8 +40,8 @@ def session(
     """Start Spark and wait for jobs: `headrace run -m HOST:PORT program.py`.
 
     All jobs share one Spark. Ctrl-C, SIGTERM or DELETE /cluster cancel them and end the session. With high
-    availability SIGTERM leaves them, as the loss of the machine does, to the next session of the same
-    high-availability.cluster-id. One that finds another in the lead stands by.
+    availability, SIGTERM does not cancel them: the next session with the same high-availability.cluster-id continues
+    them, as after the loss of the machine. A session waits on standby while another one leads.
     """
     from headrace.config.options.rest import SUBMIT_ENABLED
 
@@ -63,12 +67,13 @@ def serve(configuration: Configuration, folder: str, *, has_gateway: bool) -> in
     """
     from headrace.config.options.spark import MASTER
     from headrace.datastream.execution_context import ExecutionContext
+    from headrace.datastream.executor import default_parallelism
     from headrace.gateway.sessions import Sessions
     from headrace.rest.assembly import ControlPlane
     from headrace.rest.spark_cluster import SparkCluster, SparkUserInterface
     from headrace.runtime.high_availability.leadership import Leadership
     from headrace.spark.executor import Listeners, SparkExecutor
-    from headrace.spark.session import spark_context, stop_spark
+    from headrace.spark.session import spark_context, start_workers, stop_spark
     from headrace.spark.user_code import unpack_graph
     from headrace.util.application_log import application_log
 
@@ -94,7 +99,8 @@ def serve(configuration: Configuration, folder: str, *, has_gateway: bool) -> in
     with Interrupts(force=lambda: None) as interrupts:
         try:
             click.echo(f"starting Spark ({configuration.get(MASTER)})", err=True)
-            spark_context(configuration)
+            context = spark_context(configuration, least_threads=_LEVELS * default_parallelism(configuration))
+            start_workers(context, 1)  # of jobs in epochs, too
             for job in dispatcher.recover():
                 click.echo(f"recovered job {job.name!r} ({job.job_id})", err=True)
             plane.start()

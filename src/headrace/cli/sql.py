@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import wait
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Final
@@ -74,10 +75,10 @@ def sql(
     """Type SQL statements and see their rows while queries run.
 
     Statements are executed in this process, on a Spark of its own that starts with the first query, or in the
-    gateway that --gateway names. Tab completes, Ctrl-C cancels the query that runs, Ctrl-D quits.
+    gateway that --gateway names. Tab completes, Ctrl-C cancels the running query, Ctrl-D quits.
 
     Without a terminal, statements are read from standard input. There, and with -f and -e, the first error ends the
-    client; jobs that INSERTs have started in this process are waited for.
+    client. Before it exits, it waits for jobs that INSERT statements have started in this process.
     """
     if file is not None and texts:
         raise click.UsageError("-f and -e cannot be used together")
@@ -127,7 +128,8 @@ def _remote(
     if parallelism is not None:
         given[execution.PARALLELISM.key] = str(parallelism)
     asking = configuration.with_values({rest.PORT.key: str(configuration.get(options.PORT))})
-    connection = RemoteConnection(RestClient.of(asking, address), given)
+    client = replace(RestClient.of(asking, address), option="--gateway")
+    connection = RemoteConnection(client, given)
     try:
         yield lambda init, script, history: _Session(connection).run(init, script, history)
     finally:

@@ -19,10 +19,11 @@ __all__ = ["sql_gateway"]
 def sql_gateway(
     context: click.Context, properties: dict[str, str], master: str | None, port: int | None
 ) -> None:
-    """Start Spark and run SQL statements of clients, by the protocol of Flink's SQL gateway.
+    """Start Spark and a server that speaks the protocol of Flink's SQL gateway.
 
     Flink's SQL client connects with `sql-client.sh gateway --endpoint localhost:8083`, JDBC with
-    `jdbc:flink://localhost:8083`. Whoever can reach the gateway runs statements as the user who started it.
+    `jdbc:flink://localhost:8083`. Anyone who can reach the gateway can run statements as the
+    user who started it.
     """
     from headrace.config.options import gateway as options
     from headrace.config.options import rest

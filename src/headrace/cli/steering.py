@@ -50,7 +50,7 @@ def list_jobs(
     scheduled: bool,
     everything: bool,
 ) -> None:
-    """List the jobs of a cluster: those that run, or wait to."""
+    """List the jobs of a cluster that are running or waiting to run."""
     jobs = connect(address, properties).get("/jobs/overview")["jobs"]
     early = {"CREATED", "INITIALIZING"}
     if not everything:
@@ -89,7 +89,7 @@ def list_jobs(
 def cancel(
     address: str | None, properties: dict[str, str], as_json: bool, wait: bool, timeout: float, job: str
 ) -> None:
-    """Cancel JOB at once; nothing is kept of it but its retained checkpoints."""
+    """Cancel JOB at once. Only its retained checkpoints are kept."""
     client = connect(address, properties)
     job_id = client.find_job(job)
     client.ask("PATCH", f"/jobs/{job_id}", query={"mode": "cancel"})
@@ -223,7 +223,7 @@ def trigger(
 def checkpoint(
     address: str | None, properties: dict[str, str], as_json: bool, timeout: float, job: str
 ) -> None:
-    """Take a checkpoint of JOB now; the result is its number."""
+    """Take a checkpoint of JOB now, and print its number."""
     client = connect(address, properties)
     job_id = client.find_job(job)
     asked = client.ask("POST", f"/jobs/{job_id}/checkpoints", {"checkpointType": "CONFIGURED"})["request-id"]

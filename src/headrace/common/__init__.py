@@ -5,6 +5,9 @@ Pure data and pure functions. Nothing here knows graphs, operators or Spark.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from headrace.common._missing import missing_names
 from headrace.common.completable_future import CompletableFuture
 from headrace.common.config_options import ConfigOption, ConfigOptions
 from headrace.common.configuration import Configuration
@@ -57,3 +60,6 @@ __all__ = [
     "Types",
     "WatermarkStrategy",
 ]
+
+if not TYPE_CHECKING:  # checkers should go on to report these names as missing
+    __getattr__ = missing_names(__name__)

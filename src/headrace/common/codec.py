@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, Final, NoReturn, TypeAlias
 
@@ -17,7 +17,7 @@ from headrace.common.plain_pickle import Loads
 from headrace.common.typeinfo import BasicType, BasicTypeInfo, PrimitiveArrayTypeInfo, TypeInformation
 from headrace.errors import StateTypeError, shorten
 
-__all__ = ["Codec", "Decode", "Encode", "named_codec", "value_codec"]
+__all__ = ["Codec", "Decode", "Encode", "encode_all", "named_codec", "value_codec"]
 
 Encode: TypeAlias = Callable[[Any], bytes]
 Decode: TypeAlias = Callable[[bytes], Any]
@@ -49,6 +49,15 @@ def value_codec(type_info: TypeInformation | None) -> Codec:
     if isinstance(type_info, PrimitiveArrayTypeInfo) and type_info.element_type == _BYTE:
         return _encode_bytes, bytes
     return _PICKLED
+
+
+def encode_all(encode: Encode, values: Collection[Any]) -> list[bytes]:
+    """Return what ``encode`` makes of each value.
+
+    Without a call of Python's for each value, where the codec is a call in C and some handling of errors. An error may
+    be another one than that of ``encode``, and does not say which value it is about.
+    """
+    return list(map(_IN_C.get(encode, encode), values))
 
 
 def named_codec(type_name: str | None, loads: Loads = pickle.loads) -> Codec:
@@ -165,4 +174,9 @@ _BASIC: Final[dict[BasicType, Codec]] = {
     BasicType.DOUBLE: _double("DOUBLE"),
     BasicType.FLOAT: _double("FLOAT"),
     BasicType.BOOLEAN: (_encode_boolean, b"\x01".__eq__),
+}
+#: What encoders call, if that is all they do with a value that they accept.
+_IN_C: Final[dict[Encode, Encode]] = {
+    _encode_string: str.encode,
+    _encode_long: _LONG.pack,
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import ClassVar, Self, TypeVar
 
+from headrace.common._older_names import OlderMethods
 from headrace.common.configuration import Configuration
 from headrace.config.option import ConfigOption
 from headrace.config.options import checkpointing, execution, metrics
@@ -18,7 +19,7 @@ __all__ = ["ExecutionConfig"]
 T = TypeVar("T")
 
 
-class ExecutionConfig:
+class ExecutionConfig(OlderMethods):
     """How a job runs.
 
     Args:
@@ -77,7 +78,7 @@ class ExecutionConfig:
         return self._get_millis(metrics.LATENCY_INTERVAL)
 
     def get_parallelism(self) -> int:
-        """Return the parallelism of operators that set none, or PARALLELISM_DEFAULT if nobody set it."""
+        """Return the parallelism of operators that set none, or PARALLELISM_DEFAULT if it is not set."""
         parallelism = self._configuration.get(execution.PARALLELISM)
         return self.PARALLELISM_DEFAULT if parallelism is None else parallelism
 
@@ -89,7 +90,7 @@ class ExecutionConfig:
         return self._set(execution.PARALLELISM, parallelism)
 
     def get_max_parallelism(self) -> int:
-        """Return the number of key groups, or -1 if nobody set it."""
+        """Return the number of key groups, or -1 if it is not set."""
         return self._configuration.get(execution.MAX_PARALLELISM)
 
     def set_max_parallelism(self, max_parallelism: int) -> Self:
@@ -109,7 +110,7 @@ class ExecutionConfig:
         return self._get_millis(execution.TASK_CANCELLATION_TIMEOUT)
 
     def set_task_cancellation_timeout(self, timeout: int) -> Self:
-        """Set how long a cancelled task may take to end, in milliseconds; 0 waits for ever."""
+        """Set how long a cancelled task may take to end, in milliseconds; 0 waits forever."""
         return self._set_millis(execution.TASK_CANCELLATION_TIMEOUT, timeout)
 
     def enable_force_kryo(self) -> Self:

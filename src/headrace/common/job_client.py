@@ -62,7 +62,7 @@ class JobClient:
         return self._handle.job_id
 
     def get_job_status(self) -> CompletableFuture[JobStatus]:
-        """Ask where the job stands."""
+        """Return the status of the job."""
         return CompletableFuture.completed(self._handle.status())
 
     def cancel(self) -> CompletableFuture[None]:
@@ -79,7 +79,7 @@ class JobClient:
             savepoint_directory: Where to write it; the configured place if None.
 
         Returns:
-            The path of the savepoint, when it is there.
+            A future of the savepoint's path.
         """
         return CompletableFuture(
             self._handle.stop_with_savepoint(
@@ -89,18 +89,18 @@ class JobClient:
         )
 
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
-        """Take a savepoint while the job goes on.
+        """Take a savepoint; the job continues.
 
         Args:
             savepoint_directory: Where to write it; the configured place if None.
 
         Returns:
-            The path of the savepoint, when it is there.
+            A future of the savepoint's path.
         """
         return CompletableFuture(self._handle.trigger_savepoint(savepoint_directory))
 
     def rescale(self, parallelism: int) -> CompletableFuture[None]:
-        """Run the job with another parallelism from the next epoch on; PyFlink has no such call.
+        """Change the parallelism from the next epoch on; PyFlink does not have this method.
 
         Operators that can only have one subtask keep it, and none gets more than its max parallelism.
 
@@ -108,7 +108,7 @@ class JobClient:
             parallelism: How many subtasks each operator has.
 
         Returns:
-            Done when the job runs with it.
+            A future that is done when the job runs with it.
 
         Raises:
             JobDefinitionError: If the job cannot have it.

@@ -35,7 +35,7 @@ class JobExecutionResult:
         return self._net_runtime_ms
 
     def get_accumulator_result(self, accumulator_name: str) -> Any:
-        """Return the final value of an accumulator, or None if there is none of that name."""
+        """Return the final value of an accumulator, or None if it does not exist."""
         return self._accumulators.get(accumulator_name)
 
     def get_all_accumulator_results(self) -> dict[str, Any]:

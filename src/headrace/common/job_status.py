@@ -42,11 +42,11 @@ class JobStatus(Enum):
     RECONCILING = 9
 
     def is_globally_terminal_state(self) -> bool:
-        """Whether the job is over and nobody will go on with it."""
+        """Whether the job has ended and will not be continued."""
         return self in _OVER
 
     def is_terminal_state(self) -> bool:
-        """Whether this master is done with the job; another may go on."""
+        """Whether this master has finished with the job; another one may continue it."""
         return self in _OVER or self is JobStatus.SUSPENDED
 
 

@@ -7,13 +7,13 @@ subclass all of them. Formats with a schema (JSON, CSV, Avro) are in `headrace.f
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any, BinaryIO, Protocol
+from collections.abc import Callable, Iterable
+from typing import IO, Any, BinaryIO, Protocol
 
 from headrace.common.typed_text import ToText, text_writer
 from headrace.common.typeinfo import TypeInformation, Types
 from headrace.common.types import Row
-from headrace.errors import ConfigurationError, FormatError
+from headrace.errors import ConfigurationError, FormatError, UnsupportedFeatureError
 
 __all__ = [
     "BulkWriter",
@@ -44,7 +44,7 @@ class DeserializationSchema:
     """Turns bytes into records."""
 
     def deserialize(self, message: bytes) -> Any:
-        """Return the record that bytes stand for, or None to leave it out.
+        """Convert bytes to a record, or return None to skip it.
 
         Raises:
             FormatError: If the bytes cannot be read.
@@ -60,6 +60,12 @@ class DeserializationSchema:
         return Types.PICKLED_BYTE_ARRAY()
 
 
+def produced_type_of(schema: object) -> TypeInformation | None:
+    """Return the type that a schema says its records have; None for an object that only deserializes."""
+    ask = getattr(schema, "get_produced_type", None)
+    return ask() if callable(ask) else None
+
+
 class SimpleStringSchema(SerializationSchema, DeserializationSchema):
     r"""Records that are strings.
 
@@ -67,7 +73,7 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
         charset: How they are encoded.
 
     Raises:
-        ConfigurationError: If there is no such charset.
+        ConfigurationError: If the charset does not exist.
 
     Example:
         >>> SimpleStringSchema().serialize("Zürich")
@@ -205,9 +211,26 @@ class BulkWriter(Protocol):
 class BulkWriterFactory(ABC):
     """Makes the writer for each file of a bulk format."""
 
+    @property
+    def can_join(self) -> bool:
+        """Whether `join` is there, so that a sink can compact its files."""
+        return False
+
     @abstractmethod
     def create(self, stream: BinaryIO) -> BulkWriter:
         """Make the writer for a file."""
+
+    def join(self, files: Iterable[IO[bytes]], stream: BinaryIO) -> None:
+        """Write the records of several files to one: what a sink does that compacts its files. See `can_join`.
+
+        Args:
+            files: Files that writers of this factory have written. Each is closed when the next one is asked for.
+            stream: The new file.
+
+        Raises:
+            UnsupportedFeatureError: Files of this format cannot be joined.
+        """
+        raise UnsupportedFeatureError.not_yet(f"compaction of files of {type(self).__name__}")
 
 
 class RowDataBulkWriterFactory(BulkWriterFactory):
@@ -225,6 +248,16 @@ class RowDataBulkWriterFactory(BulkWriterFactory):
     def create(self, stream: BinaryIO) -> BulkWriter:
         """Make the writer for a file."""
         return self._create(stream)
+
+    @property
+    def can_join(self) -> bool:
+        """Whether what makes the writers can also join their files."""
+        return hasattr(self._create, "join")
+
+    def join(self, files: Iterable[IO[bytes]], stream: BinaryIO) -> None:
+        """Write the records of several files to one."""
+        join: Callable[[Iterable[IO[bytes]], BinaryIO], None] = getattr(self._create, "join", super().join)
+        join(files, stream)
 
     def get_row_type(self) -> Any:
         """Return the type of the rows."""

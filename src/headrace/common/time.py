@@ -35,32 +35,32 @@ class Duration:
 
     @staticmethod
     def of_days(days: int) -> Duration:
-        """Make a duration of so many days of 24 hours."""
+        """Make a duration of this many days of 24 hours."""
         return Duration(_whole(days) * 86_400 * _NANOS_PER_SECOND)
 
     @staticmethod
     def of_hours(hours: int) -> Duration:
-        """Make a duration of so many hours."""
+        """Make a duration of this many hours."""
         return Duration(_whole(hours) * 3_600 * _NANOS_PER_SECOND)
 
     @staticmethod
     def of_minutes(minutes: int) -> Duration:
-        """Make a duration of so many minutes."""
+        """Make a duration of this many minutes."""
         return Duration(_whole(minutes) * 60 * _NANOS_PER_SECOND)
 
     @staticmethod
     def of_seconds(seconds: int) -> Duration:
-        """Make a duration of so many seconds."""
+        """Make a duration of this many seconds."""
         return Duration(_whole(seconds) * _NANOS_PER_SECOND)
 
     @staticmethod
     def of_millis(millis: int) -> Duration:
-        """Make a duration of so many milliseconds."""
+        """Make a duration of this many milliseconds."""
         return Duration(_whole(millis) * _NANOS_PER_MILLI)
 
     @staticmethod
     def of_nanos(nanos: int) -> Duration:
-        """Make a duration of so many nanoseconds."""
+        """Make a duration of this many nanoseconds."""
         return Duration(_whole(nanos))
 
     @staticmethod
@@ -110,7 +110,7 @@ class Instant:
 
     @staticmethod
     def of_epoch_milli(epoch_milli: int) -> Instant:
-        """Make the instant so many milliseconds after the epoch."""
+        """Make the instant this many milliseconds after the epoch."""
         seconds, millis = divmod(epoch_milli, 1000)
         return Instant(seconds, millis * _NANOS_PER_MILLI)
 
@@ -140,32 +140,35 @@ class Time:
 
     @staticmethod
     def milliseconds(milliseconds: int) -> Time:
-        """Make a time of so many milliseconds."""
+        """Make a time of this many milliseconds."""
         return Time(milliseconds)
 
     @staticmethod
     def seconds(seconds: int) -> Time:
-        """Make a time of so many seconds."""
+        """Make a time of this many seconds."""
         return Time(_whole(seconds) * 1000)
 
     @staticmethod
     def minutes(minutes: int) -> Time:
-        """Make a time of so many minutes."""
+        """Make a time of this many minutes."""
         return Time(_whole(minutes) * 60_000)
 
     @staticmethod
     def hours(hours: int) -> Time:
-        """Make a time of so many hours."""
+        """Make a time of this many hours."""
         return Time(_whole(hours) * 3_600_000)
 
     @staticmethod
     def days(days: int) -> Time:
-        """Make a time of so many days of 24 hours."""
+        """Make a time of this many days of 24 hours."""
         return Time(_whole(days) * 86_400_000)
 
     def to_milliseconds(self) -> int:
         """Return the duration in milliseconds."""
         return self._milliseconds
+
+    def __str__(self) -> str:
+        return f"{self._milliseconds} ms"
 
     def __repr__(self) -> str:
         return f"Time.milliseconds({self._milliseconds})"

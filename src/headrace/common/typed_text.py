@@ -25,6 +25,7 @@ from headrace.common.typeinfo import (
     ObjectArrayTypeInfo,
     PickledBytesTypeInfo,
     PrimitiveArrayTypeInfo,
+    RowDataTypeInfo,
     RowTypeInfo,
     TimestampTypeInfo,
     TimeTypeInfo,
@@ -82,8 +83,8 @@ def _fields(types: Iterable[TypeInformation], start: str, between: str, end: str
     return write
 
 
-def _row(type_info: RowTypeInfo) -> ToText:
-    write_fields = _fields(type_info.get_field_types(), "[", ", ", "]")
+def _row(type_info: RowTypeInfo, start: str = "[", between: str = ", ", end: str = "]") -> ToText:
+    write_fields = _fields(type_info.get_field_types(), start, between, end)
 
     def write(row: Any) -> str:
         kind = row.get_row_kind() if hasattr(row, "get_row_kind") else RowKind.INSERT
@@ -260,6 +261,7 @@ _MAKERS: Final[dict[type, Callable[[Any], ToText]]] = {
     InstantTypeInfo: lambda _: _instant,
     TupleTypeInfo: lambda declared: _fields(declared.get_field_types(), "(", ",", ")"),
     RowTypeInfo: _row,
+    RowDataTypeInfo: lambda declared: _row(declared, "(", ",", ")"),
     TimestampTypeInfo: lambda _: _timestamp,
     TimeTypeInfo: lambda _: _time,
     PrimitiveArrayTypeInfo: _array,

@@ -26,6 +26,7 @@ from headrace.common.typeinfo import (
     MapTypeInfo,
     ObjectArrayTypeInfo,
     PrimitiveArrayTypeInfo,
+    RowDataTypeInfo,
     RowTypeInfo,
     TimestampTypeInfo,
     TimeTypeInfo,
@@ -301,6 +302,7 @@ _MAKERS: Final[dict[type, Callable[[Any], Conform | None]]] = {
     BasicTypeInfo: lambda declared: _basic(declared.basic_type),
     TupleTypeInfo: _Tuples,
     RowTypeInfo: _Rows,
+    RowDataTypeInfo: _Rows,
     DateTypeInfo: lambda _: _instances("SQL_DATE", "a datetime.date", datetime.date),
     TimeTypeInfo: lambda _: _instances("SQL_TIME", "a datetime.time", datetime.time),
     # Microseconds are kept: tables and formats have them, and streams of theirs have this type.

@@ -142,7 +142,7 @@ class Row:
         """Return the values of some fields.
 
         Raises:
-            KeyError: If there is no such field.
+            ValueError: If there is no such field.
 
         Example:
             >>> Row(a=1, b=2, c=3).get_fields_by_names(["c", "a"])
@@ -152,11 +152,13 @@ class Row:
 
     def _index(self, name: object) -> int:
         if self._fields is None:
-            raise KeyError(f"no field {name!r}: the row has no field names; use set_field_names or positions")
+            raise ValueError(
+                f"no field {name!r}: the row has no field names; use set_field_names or positions"
+            )
         try:
             return self._fields.index(name)
         except ValueError:
-            raise KeyError(f"no field {name!r}; there are {', '.join(self._fields)}") from None
+            raise ValueError(f"no field {name!r}; the fields are {', '.join(self._fields)}") from None
 
     def __call__(self, *args: Any) -> Row:
         """Make a row whose field names are the values of this one."""
@@ -169,7 +171,7 @@ class Row:
         return make_row(tuple(names), args, 0)
 
     def __contains__(self, item: object) -> bool:
-        return item in self._values
+        return item in (self._values if self._fields is None else self._fields)
 
     @overload
     def __getitem__(self, item: slice) -> list[Any]: ...
@@ -192,13 +194,13 @@ class Row:
             raise AttributeError(item)
         try:
             return self._values[self._index(item)]
-        except KeyError as error:
+        except ValueError as error:
             raise AttributeError(error.args[0]) from None
 
     def __setattr__(self, key: str, value: Any) -> None:
         try:
             self._values[self._index(key)] = value
-        except KeyError as error:
+        except ValueError as error:
             raise AttributeError(error.args[0]) from None
 
     def __reduce__(self) -> tuple[Callable[..., Row], tuple[Any, ...]]:
@@ -222,14 +224,11 @@ class Row:
         return len(self._values)
 
     def __repr__(self) -> str:
+        """Return the row as PyFlink writes it: `Row(name='Alice', age=11)`, or `<Row('Alice', 11)>` without names."""
         if self._fields is None:
-            return f"Row({', '.join(map(repr, self._values))})"
+            return f"<Row({', '.join(map(repr, self._values))})>"
         pairs = zip(self._fields, self._values, strict=True)
         return f"Row({', '.join(f'{name}={value!r}' for name, value in pairs)})"
-
-    def __str__(self) -> str:
-        """Return the row as PyFlink writes it: `Row(name='Alice', age=11)`, or `<Row('Alice', 11)>` without names."""
-        return repr(self) if self._fields is not None else f"<{self!r}>"
 
 
 # `__setattr__` is taken by field names; the slots' own setters go past it and are quick.

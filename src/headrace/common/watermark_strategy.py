@@ -1,4 +1,4 @@
-"""Watermark strategies: how a stream gets its timestamps, and how far its time has come.
+"""Watermark strategies: how a stream gets its timestamps and watermarks.
 
 A strategy is a frozen declaration that travels with the job; `build()` makes the generator that runs, one
 per split.
@@ -94,7 +94,7 @@ class WatermarkOutput(Protocol):
 
 
 class WatermarkGenerator(ABC):
-    """Finds out how far event time has come. The logic of a strategy, one per split.
+    """Generates watermarks: the logic of a strategy, one object per split.
 
     A generator outlives an epoch through its state: what `snapshot` returns is given to `restore` of the
     one that goes on. By default that is everything the object holds.
@@ -114,7 +114,7 @@ class WatermarkGenerator(ABC):
             self.on_event(value, timestamp, output)
 
     def snapshot(self) -> Any:
-        """Return the state to go on from; must pickle."""
+        """Return the state to continue from; it must be picklable."""
         return dict(self.__dict__)
 
     def restore(self, state: Any) -> None:

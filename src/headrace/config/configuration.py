@@ -389,7 +389,7 @@ def _check_answer(key: KnownKey, setting: _Setting) -> None:
     if key.answer.kind is AnswerKind.REFUSED and not is_flinks_default(key.key, setting.value):
         raise ConfigurationError(
             f"{key.key} (set in {setting.place}) is not supported: {key.answer.text}",
-            hint="remove it; docs/flink_keys.md says what becomes of all keys of Flink's",
+            hint="remove it; docs/flink_keys.md lists what headrace does with each of Flink's keys",
         )
     if key.answer.settings is not None:
         try:
@@ -403,9 +403,10 @@ def _check_answer(key: KnownKey, setting: _Setting) -> None:
 
 
 def _warn_if_deprecated(key: KnownKey, place: str) -> None:
-    if key.is_deprecated and key.option is not None:
+    if key.is_deprecated:
+        present = key.key if key.option is None else key.option.key
         warnings.warn(
-            f"{key.key!r} (set in {place}) is deprecated; use {key.option.key!r} instead",
+            f"{(key.former or key.key)!r} (set in {place}) is deprecated; use {present!r} instead",
             DeprecatedKeyWarning,
             stacklevel=4,
         )

@@ -9,6 +9,7 @@ from typing import Final
 from headrace.config.flink.answers import AnswerKind
 from headrace.config.flink.documented import DocumentedKey, documented_keys
 from headrace.config.flink.reporters import answer_of_reporter
+from headrace.config.options.table import Only
 from headrace.config.registry import KnownKey, known_options
 
 __all__ = ["FLINK_PAGE", "answer_in_words", "render_flink_keys"]
@@ -31,7 +32,8 @@ keys that Flink 2.3 documents, and what headrace does with them:
 | no effect | {no_effect} | tunes something that headrace or Spark does not have. `headrace run` says so when it starts |
 | refused | {refused} | asks for something that is not there. Any value but Flink's default is an error, which names what to use instead |
 
-`headrace config` shows what became of each key that you have set. Keys that neither Flink nor headrace has are errors.
+`headrace config` shows what became of each key that you have set. Names that Flink's keys had in earlier
+versions work, with a warning that names the present one. Keys that neither Flink nor headrace has are errors.
 """  # noqa: E501  # rows of a table are one line each
 
 
@@ -42,6 +44,9 @@ def answer_in_words(known: KnownKey) -> tuple[str, str]:
     if known.answer is not None:
         return known.answer.kind.value, known.answer.text
     assert known.option is not None  # keys of Spark are not Flink's
+    check = known.option.check
+    if isinstance(check, Only) and len(check.allowed) == 1:
+        return AnswerKind.REFUSED.value, check.reason
     if known.option.key == known.key:
         return "honoured", ""
     return "honoured", f"as `{known.option.key}`"

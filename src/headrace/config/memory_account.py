@@ -256,7 +256,7 @@ def memory_per_worker(configuration: Values) -> int | None:
         size, key = account.per_worker, keys.MANAGED.key
     if size < LEAST_PER_WORKER:
         raise ConfigurationError(
-            f"{_text(size)} for a Python worker are not enough: it takes {_text(LEAST_PER_WORKER)} to start",
+            f"{_text(size)} is not enough for a Python worker: it takes {_text(LEAST_PER_WORKER)} to start",
             hint=f"raise {key}, or lower {scheduler.TASK_SLOTS.key}",
         )
     return size

@@ -12,12 +12,12 @@ import difflib
 import importlib
 import pkgutil
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final
 
 from headrace.config import options
-from headrace.config.flink import RULES, Answer, AnswerKind
+from headrace.config.flink import RULES, Answer, AnswerKind, former_keys
 from headrace.config.option import ConfigOption
 from headrace.errors import ConfigurationError
 
@@ -39,6 +39,8 @@ class KnownKey:
     answer: Answer | None = None
     #: What follows the prefix that the answer is for.
     rest: str = ""
+    #: The name that Flink had for the key in an earlier version, if it was looked up by that.
+    former: str | None = None
 
     @property
     def ignored_because(self) -> str | None:
@@ -49,7 +51,9 @@ class KnownKey:
 
     @property
     def is_deprecated(self) -> bool:
-        """Whether an option was named by a former key."""
+        """Whether the key was looked up by a former name."""
+        if self.former is not None:
+            return True
         return self.option is not None and self.entry is None and self.key != self.option.key
 
 
@@ -113,6 +117,9 @@ class OptionRegistry:
         other = RULES.find(key)
         if other is not None:
             return KnownKey(key, answer=other[0], rest=other[1])
+        current = former_keys().get(key)
+        if current is not None:
+            return replace(self.look_up(current), former=key)
         raise ConfigurationError(f"unknown configuration key {key!r}", hint=self._advice(key))
 
     def nearest(self, key: str) -> str | None:

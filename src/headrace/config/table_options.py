@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import copy
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from headrace.config.memory_size import MemorySize
 from headrace.config.parsing import form_of
 from headrace.config.references import resolve
-from headrace.errors import HeadraceError, SqlValidationError
+from headrace.errors import HeadraceError, SqlValidationError, UnsupportedFeatureError
 
 __all__ = ["TableOptions"]
 
 T = TypeVar("T")
+
+#: Options of Flink that every connector has.
+_PARALLELISM: Final = ("scan.parallelism", "sink.parallelism")
 
 
 class TableOptions:
@@ -94,6 +97,19 @@ class TableOptions:
         self._known.update(found)
         return {key.removeprefix(prefix): self._resolved(key, self._values[key]) for key in found}
 
+    def choice(self, key: str, values: Sequence[str], default: str) -> str:
+        """Return an option that is one of some words, in the case in which they are listed; any case is accepted.
+
+        Example:
+            >>> TableOptions("t", {"mode": "Latest"}).choice("mode", ("earliest", "latest"), "earliest")
+            'latest'
+        """
+        given = (self.text(key, default) or "").strip()
+        for value in values:
+            if value.lower() == given.lower():
+                return value
+        raise self.wrong(key, f"one of {', '.join(values)}", values)
+
     def integer(self, key: str) -> int | None:
         """Return an option that is a whole number."""
         value = self.text(key)
@@ -131,10 +147,29 @@ class TableOptions:
         """Make the error for an option whose value is of another type."""
         return self.wrong(key, f"{expected} such as '{example}'")
 
-    def wrong(self, key: str, expected: str) -> HeadraceError:
-        """Make the error for an option with a wrong value."""
+    def wrong(self, key: str, expected: str, known: Sequence[str] = ()) -> HeadraceError:
+        """Make the error for an option with a wrong value; the nearest of the known ones is suggested."""
         key = self._prefix + key
-        return self.error(f"option {key!r} is {expected}; got {self._values.get(key)!r}")
+        given = self._values.get(key)
+        near = difflib.get_close_matches(given or "", known, 1)
+        hint = f"did you mean {near[0]!r}?" if near else None
+        return self.error(f"option {key!r} must be {expected}; got {given!r}", hint)
+
+    def misplaced(self, key: str, where: str) -> HeadraceError:
+        """Make the error for an option that only works together with others."""
+        return self.error(f"option {self._prefix + key!r} is only allowed {where}")
+
+    def refuse(self, key: str, reason: str, hint: str) -> None:
+        """Refuse an option of Flink that cannot be honoured; nothing happens if it is not set.
+
+        Raises:
+            UnsupportedFeatureError: It is set.
+        """
+        if self.text(key) is not None:
+            full = self._prefix + key
+            raise UnsupportedFeatureError(
+                f"table {self.table!r}: option {full!r} cannot be honoured: {reason}", feature=full, hint=hint
+            )
 
     def unknown(self, key: str, hint: str) -> HeadraceError:
         """Make the error for an option that there is not."""
@@ -149,9 +184,17 @@ class TableOptions:
 
         Raises:
             SqlValidationError: If there is one.
+            UnsupportedFeatureError: One of them sets a parallelism of its own.
         """
         for key in self._values:
+            if key in _PARALLELISM:
+                raise UnsupportedFeatureError(
+                    f"table {self.table!r}: option {key!r} cannot be honoured: all operators of a table job have one "
+                    "parallelism",
+                    feature=key,
+                    hint="set 'table.exec.resource.default-parallelism' for the job",
+                )
             if key not in self._known:
                 near = difflib.get_close_matches(key, self._known, 1, 0.4)
                 known = ", ".join(sorted(self._known - {"connector"}))
-                raise self.unknown(key, f"did you mean {near[0]!r}?" if near else f"there are: {known}")
+                raise self.unknown(key, f"did you mean {near[0]!r}?" if near else f"available: {known}")

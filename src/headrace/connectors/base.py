@@ -203,6 +203,10 @@ class Source(ABC):
     def create_reader(self) -> SourceReader:
         """Make the worker's half."""
 
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return the type of the records; None if the source does not know it."""
+        return None
+
 
 @dataclass(frozen=True)
 class FileRead:
@@ -286,6 +290,11 @@ class SparkSource(Source):
     @property
     def is_paced(self) -> bool:
         """Whether its rows come over time, so that they take several epochs even in BATCH mode."""
+        return False
+
+    @property
+    def is_at_hand(self) -> bool:
+        """Whether the program itself has its rows: workers read them into columns only if nothing is left to Spark."""
         return False
 
     @abstractmethod
@@ -457,7 +466,7 @@ class Committer(ABC):
         """Remove what is staged and will never be committed: all of later epochs, and of failed attempts.
 
         Called after a recovery, behind the ``commit`` that repeats the checkpoint's and before the next epoch
-        runs. ``epoch`` is the last one that the checkpoint covers.
+        runs. ``epoch`` is the last one that the checkpoint covers; 0 if there is no checkpoint and the job starts over.
         """
 
     def finish(self) -> None:
@@ -506,6 +515,19 @@ class Sink(ABC):
     def wants_declared_form(self) -> bool:
         """Whether records of a declared type are to come in the form of that type."""
         return True
+
+    @property
+    def waits_for_barriers(self) -> bool:
+        """Whether some of what is written is seen only after `SinkWriter.prepare_commit`.
+
+        A live job without checkpoints sends fewer barriers if no sink waits for them.
+        """
+        return not (self.shows_at_once or self.discards)
+
+    @property
+    def goes_by_watermark(self) -> bool:
+        """Whether its committer waits for event time; a job of tables finds out the time only for those who do."""
+        return False
 
     @abstractmethod
     def create_writer(self, context: WriterContext) -> SinkWriter:

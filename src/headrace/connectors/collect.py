@@ -157,14 +157,16 @@ class CollectSink(base.Sink):
 
     def create_writer(self, context: base.WriterContext) -> base.SinkWriter:
         """Make the worker's half."""
-        return _CollectWriter()
+        return RowsWriter()
 
     def create_committer(self, context: base.CommitterContext | None = None) -> base.Committer:
         """Make the driver's half."""
         return _CollectCommitter(self.collect_id)
 
 
-class _CollectWriter(base.SinkWriter):
+class RowsWriter(base.SinkWriter):
+    """Keeps rows in memory; what it stages is the list of them."""
+
     def __init__(self) -> None:
         self._rows: list[Any] = []
 

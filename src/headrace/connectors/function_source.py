@@ -165,6 +165,11 @@ class FunctionSink(base.Sink):
         if not callable(self.write):
             raise JobDefinitionError(f"FunctionSink: write must be a function; got {self.write!r}")
 
+    @property
+    def waits_for_barriers(self) -> bool:
+        """The function gets each record at once."""
+        return False
+
     def create_writer(self, context: base.WriterContext) -> base.SinkWriter:
         """Make the worker's half."""
         return _FunctionWriter(self.write)

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from headrace.common.typeinfo import TypeInformation
 from headrace.connectors import base
 from headrace.elements import Batch
 from headrace.errors import JobDefinitionError
@@ -55,6 +56,11 @@ class HybridSource(base.Source):
     def create_reader(self) -> base.SourceReader:
         """Make the worker's half."""
         return _HybridReader(self.sources)
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return the type that all sources have; None if they differ."""
+        first, *others = [source.get_produced_type() for source in self.sources]
+        return first if all(other == first for other in others) else None
 
 
 class HybridSourceBuilder:

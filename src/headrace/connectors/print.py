@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from headrace.catalog.objects import CatalogTable
 from headrace.common.changelog import ALL
 from headrace.common.typed_text import ToText, text_writer
-from headrace.common.typeinfo import ExternalTypeInfo, RowTypeInfo, TypeInformation
+from headrace.common.typeinfo import ExternalTypeInfo, RowDataTypeInfo, RowTypeInfo, TypeInformation
 from headrace.common.types import Row
 from headrace.connectors import base
 from headrace.connectors.tables import SinkAbility, TableRequest
@@ -75,7 +75,7 @@ class PrintSink(base.Sink):
 
 
 def _is_row(style: object) -> bool:
-    return isinstance(style, RowTypeInfo | ExternalTypeInfo)
+    return isinstance(style, RowTypeInfo | ExternalTypeInfo) and not isinstance(style, RowDataTypeInfo)
 
 
 def _row_text(row: Any) -> str:

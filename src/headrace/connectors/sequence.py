@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from headrace.common.typeinfo import TypeInformation, Types
 from headrace.connectors import base
 from headrace.elements import Batch
 from headrace.errors import JobDefinitionError
@@ -56,6 +57,10 @@ class NumberSequenceSource(base.Source):
     def create_reader(self) -> base.SourceReader:
         """Make the worker's half."""
         return _SequenceReader()
+
+    def get_produced_type(self) -> TypeInformation:
+        """Return LONG."""
+        return Types.LONG()
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ Errors of the storage become a `ConnectorError` that names the path, or a `DiskF
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -75,15 +75,24 @@ def touch(place: Location, names: DurableDirectories) -> None:
 
 def concatenate(sources: Sequence[Location], target: Location) -> None:
     """Write the sources, one behind the other, to a new file that appears when it is complete."""
+
+    def write(stream: Any) -> None:
+        for source in sources:
+            append(source, stream)
+
+    write_whole(target, write)
+
+
+def write_whole(target: Location, write: Callable[[Any], None]) -> None:
+    """Write a new file that appears when it is complete."""
     unfinished = Location(target.root, f"{target.path}.tmp")
     stream = open_output(unfinished)
     try:
         with blaming(unfinished, "write"):
-            for source in sources:
-                append(source, stream)
+            write(stream)
         finish_output(unfinished, stream)
     except BaseException:
-        # Frees the space again; the sources are all still there.
+        # Frees the space again.
         with suppress(OSError):
             stream.close()
         with suppress(OSError, ConnectorError, DiskFullError):

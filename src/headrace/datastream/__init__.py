@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headrace.datastream._missing import missing_names
+from headrace.common._missing import missing_names
 from headrace.datastream.async_data_stream import AsyncDataStream
 from headrace.datastream.checkpoint_config import CheckpointConfig
 from headrace.datastream.checkpoint_storage import (
@@ -135,6 +135,5 @@ __all__ = [
 if not TYPE_CHECKING:  # checkers should go on to report these names as missing
     __getattr__ = missing_names(
         __name__,
-        "formats",
         SourceFunction="subclass headrace.connectors.base.Source and pass it to from_source()",
     )

@@ -42,13 +42,13 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Hand on results as they come; only watermarks keep their place between the records.
+        """Emit results as they arrive; only watermarks keep their place between the records.
 
         Args:
             data_stream: The stream.
             async_function: Its ``async_invoke`` is called once a record.
-            timeout: How long a record may take; then its results are those of the function's ``timeout``.
-            capacity: How many records may be under way in a subtask.
+            timeout: How long a record may take; after that, the function's ``timeout`` returns its results.
+            capacity: How many records may be in progress in a subtask.
             output_type: Type of the results.
 
         Raises:
@@ -66,7 +66,7 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Hand on results as they come, and repeat calls as the strategy says; the timeout is for all of them."""
+        """Emit results as they arrive, and retry calls as the strategy says; the timeout covers all attempts."""
         described = AsyncFunctionDescriptor(
             async_function, timeout, capacity, async_retry_strategy, _UNORDERED
         )
@@ -80,7 +80,7 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Hand on results in the order of the records. The arguments are those of `unordered_wait`."""
+        """Emit results in the order of the records. The arguments are those of `unordered_wait`."""
         described = AsyncFunctionDescriptor(async_function, timeout, capacity, _NO_RETRY, _ORDERED)
         return _wait("ordered_wait", data_stream, described, output_type)
 
@@ -93,7 +93,7 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Hand on results in the order of the records, and repeat calls as the strategy says."""
+        """Emit results in the order of the records, and retry calls as the strategy says."""
         described = AsyncFunctionDescriptor(async_function, timeout, capacity, async_retry_strategy, _ORDERED)
         return _wait("ordered_wait_with_retry", data_stream, described, output_type)
 

@@ -68,7 +68,7 @@ class CachedDataStream(DataStream):
         return CachedDataStream(environment, result)
 
     def invalidate(self) -> None:
-        """Delete what was kept. The next job that needs the stream computes it again."""
+        """Delete the cached result. The next job that needs the stream computes it again."""
         self._result.invalidate()
 
     def _operator(self, call: str) -> PhysicalTransformation:

@@ -8,12 +8,12 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final, Self, TypeVar
 
+from headrace.common._older_names import OlderMethods
 from headrace.common.configuration import Configuration
 from headrace.common.time import Duration, as_millis
 from headrace.config.option import ConfigOption
 from headrace.config.options import checkpointing
 from headrace.config.options.checkpointing import CheckpointingMode, ExternalizedCheckpointRetention
-from headrace.datastream._older_names import OlderMethods
 from headrace.errors import ConfigurationError
 
 __all__ = ["CheckpointConfig"]
@@ -54,7 +54,7 @@ class CheckpointConfig(OlderMethods):
         return self._configuration.get(option) // timedelta(milliseconds=1)
 
     def is_checkpointing_enabled(self) -> bool:
-        """Whether there is an interval."""
+        """Whether a checkpoint interval is set."""
         return self._configuration.get(checkpointing.INTERVAL) is not None
 
     def get_checkpointing_mode(self) -> CheckpointingMode:
@@ -99,11 +99,11 @@ class CheckpointConfig(OlderMethods):
         return self._set_millis(checkpointing.MIN_PAUSE, min_pause_between_checkpoints)
 
     def get_max_concurrent_checkpoints(self) -> int:
-        """Return how many checkpoints may be under way at a time."""
+        """Return how many checkpoints may be in progress at the same time."""
         return self._configuration.get(checkpointing.MAX_CONCURRENT_CHECKPOINTS)
 
     def set_max_concurrent_checkpoints(self, max_concurrent_checkpoints: int) -> Self:
-        """Set how many checkpoints may be under way at a time."""
+        """Set how many checkpoints may be in progress at the same time."""
         return self._set(checkpointing.MAX_CONCURRENT_CHECKPOINTS, max_concurrent_checkpoints)
 
     def is_fail_on_checkpointing_errors(self) -> bool:

@@ -1,4 +1,4 @@
-"""Checkpoint storage as a program declares it: `execution.checkpointing.dir` and what goes with it."""
+"""Checkpoint storage as a program declares it: `execution.checkpointing.dir` and related options."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class CheckpointStorage:
 
 
 class JobManagerCheckpointStorage(CheckpointStorage):
-    """Keeps checkpoints with the driver: for trying things out, since they go with it.
+    """Keeps checkpoints in the driver. Use it only for experiments: they are lost with the driver.
 
     Args:
         checkpoint_path: Where checkpoints that outlive the job are written, if anywhere.
@@ -68,7 +68,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         write_buffer_size: Bytes of a write buffer, -1 for the usual; kept and shown.
 
     Raises:
-        JobDefinitionError: If there is no path, or a size makes no sense.
+        JobDefinitionError: If the path is missing, or a size is not valid.
 
     Example:
         >>> FileSystemCheckpointStorage("file:///tmp/checkpoints").to_dict()["execution.checkpointing.dir"]

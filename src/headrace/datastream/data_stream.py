@@ -11,6 +11,7 @@ import uuid
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Self, overload
 
+from headrace.common._missing import missing_names
 from headrace.common.execution_config import ExecutionConfig
 from headrace.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation
 from headrace.common.watermark_strategy import WatermarkStrategy
@@ -24,7 +25,6 @@ from headrace.datastream._checks import (
     check_type,
     kind_and_value,
 )
-from headrace.datastream._missing import missing_names
 from headrace.datastream._operator_settings import OperatorSettings
 from headrace.datastream._projection import Projection
 from headrace.datastream.closeable_iterator import CloseableIterator
@@ -108,7 +108,7 @@ class DataStream(OperatorSettings):
         self._transformation = transformation
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._transformation!r})"
+        return f"<{type(self).__name__} {getattr(self._transformation, 'name', 'without a name')!r}>"
 
     # ------------------------------------------------------------------------- what was added last
 
@@ -231,7 +231,7 @@ class DataStream(OperatorSettings):
         )
 
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
-        """Give records their event time, and say how far time has come.
+        """Assign event time to records, and emit watermarks.
 
         Args:
             watermark_strategy: Finds timestamps and emits watermarks. Those of the stream so far are dropped.
@@ -336,15 +336,15 @@ class DataStream(OperatorSettings):
         return ConnectedStreams(self, ds)
 
     def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
-        """Cut the stream into windows over all its records, which meet in one subtask.
+        """Divide the stream into windows over all its records, in one subtask.
 
         Args:
-            window_assigner: Says which windows there are, such as those of `headrace.datastream.window`.
+            window_assigner: The windows, for example one of `headrace.datastream.window`.
         """
         return AllWindowedStream(self, window_assigner)
 
     def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
-        """Cut the stream into windows of a number of records. Only full windows fire. PyFlink does not have it.
+        """Divide the stream into windows of a number of records. Only full windows fire. PyFlink does not have it.
 
         Args:
             size: Records in a window.
@@ -518,7 +518,7 @@ class DataStream(OperatorSettings):
 
         Args:
             job_execution_name: The job's name.
-            limit: At most so many; the job is cancelled when they are there.
+            limit: The maximum number of records; then the job is cancelled.
 
         Returns:
             An iterator, which must be closed, or, with a limit, a list.
@@ -580,7 +580,7 @@ class DataStreamSink(OperatorSettings):
         return self._transformation
 
     def __repr__(self) -> str:
-        return f"DataStreamSink({self._transformation!r})"
+        return f"<DataStreamSink {self._transformation.name!r}>"
 
 
 # At the end, because these modules need DataStream, and their classes are what its methods return.

@@ -23,6 +23,7 @@ from headrace.config.options.execution import TARGET
 from headrace.datastream.executor import JobExecutor, executor_name, load_executor
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.stream_graph import StreamGraph
+from headrace.util.short_traces import shorten_in_repl
 
 __all__ = ["ExecutionContext"]
 
@@ -33,6 +34,7 @@ class ExecutionContext:
     Args:
         configuration: The layers below the program's own; None to read file and environment variables.
         executors: What runs jobs, by the name in ``execution.target``; other names are loaded when a job needs them.
+        makers: Executors that are made when the first job needs them, by name.
         on_submission: Called with the graphs of every job before it is submitted, of a query with the job graph
             alone, and with all layers of configuration. If it raises, the job does not run.
 
@@ -49,17 +51,23 @@ class ExecutionContext:
         configuration: Configuration | None = None,
         executors: Mapping[str, JobExecutor] | None = None,
         *,
+        makers: Mapping[str, Callable[[], JobExecutor]] | None = None,
         on_submission: Callable[[StreamGraph | None, JobGraph, Configuration], object] | None = None,
     ) -> None:
         self.configuration = Configuration.load() if configuration is None else configuration
         self.on_submission = on_submission
         self._executors = dict(executors or {})
+        self._makers = dict(makers or {})
         self._lock = threading.Lock()
 
     @staticmethod
     def current() -> ExecutionContext:
         """Return the context that was entered here; a new one if none was."""
-        return _of_thread.get() or _Program.context or ExecutionContext()
+        found = _of_thread.get() or _Program.context
+        if found is None:
+            shorten_in_repl()  # nobody runs the program but Python itself
+            found = ExecutionContext()
+        return found
 
     @contextmanager
     def entered(self, *, in_all_threads: bool = False) -> Iterator[None]:
@@ -83,7 +91,10 @@ class ExecutionContext:
     def with_executors(self, executors: Mapping[str, JobExecutor]) -> ExecutionContext:
         """Return a context with the same configuration, where other executors run jobs of these names."""
         return ExecutionContext(
-            self.configuration, {**self._executors, **executors}, on_submission=self.on_submission
+            self.configuration,
+            {**self._executors, **executors},
+            makers=self._makers,
+            on_submission=self.on_submission,
         )
 
     def executor_for(self, configuration: Configuration) -> JobExecutor:
@@ -96,7 +107,8 @@ class ExecutionContext:
         with self._lock:
             found = self._executors.get(name)
             if found is None:
-                found = self._executors[name] = load_executor(configuration)
+                make = self._makers.get(name)
+                found = self._executors[name] = load_executor(configuration) if make is None else make()
             return found
 
 

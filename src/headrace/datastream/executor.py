@@ -67,7 +67,7 @@ def load_executor(configuration: Configuration) -> JobExecutor:
     module, colon, attribute = place.partition(":")
     if not colon:
         known = ", ".join(_EXECUTORS)
-        raise ConfigurationError(f"execution.target: there is no executor {target!r}; known are {known}")
+        raise ConfigurationError(f"execution.target: unknown executor {target!r}; known are {known}")
     try:
         factory = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:

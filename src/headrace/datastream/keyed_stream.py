@@ -104,10 +104,10 @@ class KeyedStream(DataStream):
     def reduce(self, func: Any) -> DataStream:
         """Combine the records of each key, one after the other.
 
-        In STREAMING mode every record yields the value reduced so far; in BATCH mode only the last comes.
+        In STREAMING mode every record yields the value reduced so far; in BATCH mode only the last one is emitted.
 
         Args:
-            func: A callable of what was reduced so far and a record, or a ReduceFunction.
+            func: A callable of the value reduced so far and a record, or a ReduceFunction.
         """
         check_function("reduce", func, ReduceFunction, arguments=("value1", "value2"))
         return self._reduce("Reduce", func)
@@ -157,15 +157,15 @@ class KeyedStream(DataStream):
         return self._origin_stream.key_by(key_selector, key_type)
 
     def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
-        """Cut the records of each key into windows.
+        """Divide the records of each key into windows.
 
         Args:
-            window_assigner: Says which windows there are, such as those of `headrace.datastream.window`.
+            window_assigner: The windows, for example one of `headrace.datastream.window`.
         """
         return WindowedStream(self, window_assigner)
 
     def count_window(self, size: int, slide: int = 0) -> WindowedStream:
-        """Cut the records of each key into windows of a number of records. Only full windows fire.
+        """Divide the records of each key into windows of a number of records. Only full windows fire.
 
         Args:
             size: Records in a window.

@@ -19,7 +19,7 @@ class OutputTag:
         type_info: The type of the records, or a list of types for rows; pickled if None.
 
     Raises:
-        JobDefinitionError: If the name is empty, or the type is none.
+        JobDefinitionError: If the name is empty, or the type is not type information.
 
     Example:
         >>> late = OutputTag("late", Types.STRING())

@@ -49,11 +49,11 @@ class FieldAggregation(ReduceFunction):
 
     @property
     def needs_arrival_order(self) -> bool:
-        """Whether equal records are told apart by which came first, so that sliding windows cannot share slices."""
+        """Whether the first of equal records counts, so that sliding windows cannot share slices."""
         return self.kind in (AccumulateType.MIN_BY, AccumulateType.MAX_BY)
 
     def reduce(self, value1: Any, value2: Any) -> Any:
-        """Combine what was aggregated so far with the next record."""
+        """Combine the value aggregated so far with the next record."""
         old, new = get_field(value1, self.position), get_field(value2, self.position)
         match self.kind:
             case AccumulateType.SUM:
@@ -75,7 +75,7 @@ def get_field(record: Any, position: Position) -> Any:
     """Return a field of a record.
 
     Raises:
-        JobDefinitionError: If the record has no such field.
+        JobDefinitionError: If the record does not have the field.
     """
     try:
         if isinstance(record, Row):

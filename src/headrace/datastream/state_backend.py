@@ -1,9 +1,10 @@
-"""State backends as a program declares them: a choice of `state.backend.type` and what goes with it."""
+"""State backends as a program declares them: `state.backend.type` and related options."""
 
 from __future__ import annotations
 
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
+from headrace.common._missing import missing_names
 from headrace.config import Configuration
 from headrace.config.options import checkpointing, rocksdb, state
 from headrace.config.options.rocksdb import PredefinedOptions
@@ -16,6 +17,9 @@ __all__ = [
     "PredefinedOptions",
     "StateBackend",
 ]
+
+if not TYPE_CHECKING:  # checkers should go on to report these names as missing
+    __getattr__ = missing_names(__name__)
 
 
 class StateBackend:
@@ -45,7 +49,7 @@ class HashMapStateBackend(StateBackend):
 class EmbeddedRocksDBStateBackend(StateBackend):
     """Keeps state on the disk of the host, in RocksDB: for state beyond memory.
 
-    What is set here becomes configuration when the environment gets the backend, and counts before what is there.
+    Its settings become configuration when you pass it to the environment, and take precedence over existing values.
 
     Args:
         enable_incremental_checkpointing: Kept and shown; checkpoints are always incremental.

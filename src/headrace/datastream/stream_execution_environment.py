@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
 
+from headrace.common._older_names import OlderMethods
 from headrace.common.configuration import Configuration
 from headrace.common.execution_config import ExecutionConfig
 from headrace.common.job_client import JobClient
@@ -32,7 +33,6 @@ from headrace.datastream._checks import (
     kind_and_value,
 )
 from headrace.datastream._jars import no_java, pass_over_jars
-from headrace.datastream._older_names import OlderMethods
 from headrace.datastream._program_configuration import ProgramConfiguration
 from headrace.datastream._typed_elements import typed_elements
 from headrace.datastream.cached_data_stream import check_mode, release_caches, settle_caches
@@ -46,7 +46,6 @@ from headrace.datastream.output_tag import OutputTag
 from headrace.datastream.slot_sharing_group import SlotSharingGroup, resources_of
 from headrace.datastream.started_jobs import StartedJobs
 from headrace.datastream.state_backend import StateBackend, state_backend_of
-from headrace.datastream.utils import ResultTypeQueryable
 from headrace.errors import JobDefinitionError, UnsupportedFeatureError
 from headrace.graph.job_graph import JobGraph, build_job_graph
 from headrace.graph.plan_json import stream_plan
@@ -114,7 +113,7 @@ class StreamExecutionEnvironment(OlderMethods):
         return self._config
 
     def configure(self, configuration: Configuration) -> StreamExecutionEnvironment:
-        """Set many keys at once, over what was set before.
+        """Set many keys at once; they replace earlier values.
 
         Raises:
             ConfigurationError: If there is an unknown key or a wrong value.
@@ -143,11 +142,11 @@ class StreamExecutionEnvironment(OlderMethods):
         return self._configuration.get(execution.MAX_PARALLELISM)
 
     def get_default_local_parallelism(self) -> int:
-        """Return the parallelism on a local master if nobody sets one: the number of cores."""
+        """Return the default parallelism on a local master: the number of cores, unless you set it."""
         return self._default_local_parallelism
 
     def set_default_local_parallelism(self, parallelism: int) -> None:
-        """Set the parallelism on a local master if nobody sets one."""
+        """Set the default parallelism on a local master."""
         self._default_local_parallelism = check_parallelism("set_default_local_parallelism", parallelism)
 
     def register_slot_sharing_group(self, slot_sharing_group: SlotSharingGroup) -> StreamExecutionEnvironment:
@@ -186,7 +185,7 @@ class StreamExecutionEnvironment(OlderMethods):
         return self._configuration.get(execution.BUFFER_TIMEOUT) // timedelta(milliseconds=1)
 
     def disable_operator_chaining(self) -> StreamExecutionEnvironment:
-        """Give every operator a task of its own."""
+        """Run every operator in its own task."""
         return self._set(execution.OPERATOR_CHAINING, False)
 
     def is_chaining_enabled(self) -> bool:
@@ -349,7 +348,7 @@ class StreamExecutionEnvironment(OlderMethods):
 
         Args:
             source: One of the connectors' sources, or your own subclass of `headrace.connectors.base.Source`.
-            watermark_strategy: Finds timestamps and emits watermarks, for each split of the source by itself.
+            watermark_strategy: Assigns timestamps and emits watermarks, separately for each split of the source.
             source_name: For plans, logs and metrics.
             type_info: Type of the records; that of the source if it knows one.
 
@@ -465,7 +464,7 @@ class StreamExecutionEnvironment(OlderMethods):
                 hint="use one of headrace.datastream.connectors, or subclass headrace.connectors.base.Source",
             )
         output_type = check_type(call, type_info)
-        if output_type is None and isinstance(source, ResultTypeQueryable):
+        if output_type is None:
             output_type = source.get_produced_type()
         step = SourceTransformation(
             id=self._next_id(),

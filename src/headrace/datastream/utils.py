@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from headrace.common._missing import missing_names
 from headrace.common.typeinfo import TypeInformation
-from headrace.datastream._missing import missing_names
 
 __all__ = ["ResultTypeQueryable"]
 

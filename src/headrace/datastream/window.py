@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headrace.datastream._missing import missing_names
+from headrace.common._missing import missing_names
+from headrace.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE  # noqa: F401 - PyFlink has them here, too
 from headrace.windowing.assigners import (
     CountSlidingWindowAssigner,
     CountTumblingWindowAssigner,

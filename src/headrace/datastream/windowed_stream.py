@@ -117,7 +117,7 @@ class _Windowed:
         """Combine the records of a window, one after the other as they come.
 
         Args:
-            reduce_function: A callable of what was reduced so far and a record, or a ReduceFunction.
+            reduce_function: A callable of the value reduced so far and a record, or a ReduceFunction.
             window_function: Gets the reduced value when the window fires; without it, that is the result.
             output_type: Type of the results; without a window function, that of the records.
         """
@@ -138,7 +138,7 @@ class _Windowed:
         """Add the records of a window up as they come.
 
         Args:
-            aggregate_function: Says how. Windows that merge need its ``merge``.
+            aggregate_function: The aggregation. Windows that merge need its ``merge``.
             window_function: Gets the result when the window fires; without it, that is what is emitted.
             accumulator_type: Type of the accumulator. Accumulators are pickled, whatever it is.
             output_type: Type of what is emitted.
@@ -163,7 +163,7 @@ class _Windowed:
         return self._compute("buffer", None, window_function, check_type("apply", output_type))
 
     def process(self, process_window_function: Any, output_type: TypeInformation | None = None) -> DataStream:
-        """Give all records of a window, with its context, to a function when the window fires.
+        """Call a function with all records of a window, and its context, when the window fires.
 
         Args:
             process_window_function: A ProcessWindowFunction, or a callable of the key, the context and the

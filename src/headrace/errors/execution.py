@@ -119,6 +119,8 @@ class UserFunctionError(JobExecutionError):
         super().__init__(message, **common)
         self.user_traceback = user_traceback
         self.record = None if record is None else shorten(record)
+        #: The function and where it is defined, for an error without a traceback that would lead to it.
+        self.function: str | None = None
 
     @classmethod
     def from_exception(
@@ -149,6 +151,8 @@ class UserFunctionError(JobExecutionError):
 
     def __str__(self) -> str:
         lines = [self.user_traceback.rstrip() or self.message, *self._details()]
+        if self.function is not None:
+            lines.append(f"  function: {self.function}")
         if self.record is not None:
             lines.append(f"  record: {self.record}")
         if self.hint:

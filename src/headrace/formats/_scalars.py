@@ -10,7 +10,7 @@ import datetime
 import math
 import re
 from collections.abc import Callable
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 
 from headrace.common.time import Instant
@@ -41,6 +41,8 @@ _NOT_FINITE = {
 }
 #: Digits of a whole number that is written with an exponent: `1e999999999` is short, and would fill the memory.
 _MOST_DIGITS = 4300
+#: Removes zeros at the end of a decimal, and no digit of a DECIMAL(38).
+_EXACT = Context(prec=80)
 _EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 - of no zone, as all timestamps in rows
 
 
@@ -193,6 +195,16 @@ def instant_text(value: Instant) -> str:
 def naive_utc(value: datetime.datetime) -> datetime.datetime:
     """Return a timestamp of no zone; one with a zone is taken to UTC."""
     return value if value.tzinfo is None else value.astimezone(datetime.UTC).replace(tzinfo=None)
+
+
+def without_zeros(value: Decimal) -> Decimal:
+    """Remove zeros at the end of a number, which may give it an exponent, as Flink writes decimals.
+
+    Example:
+        >>> str(without_zeros(Decimal("12.50"))), str(without_zeros(Decimal("100.00")))
+        ('12.5', '1E+2')
+    """
+    return value.normalize(_EXACT) if value else Decimal(0)
 
 
 def write_scalar(value: Any) -> str:

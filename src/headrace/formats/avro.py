@@ -11,7 +11,7 @@ import io
 from collections.abc import Callable
 from decimal import Decimal
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -20,12 +20,15 @@ from headrace.common.typeinfo import TypeInformation, Types
 from headrace.common.types import Row, make_row
 from headrace.config.table_options import TableOptions
 from headrace.errors import ConnectorError, FormatError, JobDefinitionError
+from headrace.formats._avro_names import with_names_of
 from headrace.formats.avro_types import avro_schema
 from headrace.formats.base import FormatDeserializationSchema, MadeInEachProcess, row_values
 from headrace.types.logical import RowType
 
 #: A schema as JSON has it.
 Schema = Any
+#: Avro's encodings of records.
+Encoding = Literal["binary", "json"]
 
 _PRIMITIVES: dict[str, Callable[[], TypeInformation]] = {
     "string": Types.STRING,
@@ -57,6 +60,7 @@ class AvroRowDeserializationSchema(MadeInEachProcess, FormatDeserializationSchem
         record_class: A generated Java class in PyFlink; there are none here.
         avro_schema_string: The schema, as JSON.
         writer_schema_string: The schema that messages were written with, if it is another.
+        encoding: `binary` or `json`, Avro's two encodings.
         ignore_parse_errors: Whether messages that cannot be read are left out.
 
     Raises:
@@ -72,15 +76,17 @@ class AvroRowDeserializationSchema(MadeInEachProcess, FormatDeserializationSchem
         avro_schema_string: str | None = None,
         *,
         writer_schema_string: str | None = None,
+        encoding: Encoding = "binary",
         ignore_parse_errors: bool = False,
     ) -> None:
         self._schema = record_schema(record_class, avro_schema_string, "AvroRowDeserializationSchema")
         self._writer_schema = None if writer_schema_string is None else parse_schema(writer_schema_string)
+        self._encoding = encoding
         super().__init__(type_of(self._schema), ignore_parse_errors=ignore_parse_errors)
         self._prepare()
 
     def _prepare(self) -> None:
-        self._reader = RecordReader(self._schema)
+        self._reader = RecordReader(self._schema, self._encoding)
 
     def parse(self, message: bytes) -> Row:
         """Return the row.
@@ -97,6 +103,7 @@ class AvroRowSerializationSchema(MadeInEachProcess, SerializationSchema):
     Args:
         record_class: A generated Java class in PyFlink; there are none here.
         avro_schema_string: The schema, as JSON.
+        encoding: `binary` or `json`, Avro's two encodings.
 
     Raises:
         JobDefinitionError: There is no schema, or it does not describe a record.
@@ -105,12 +112,19 @@ class AvroRowSerializationSchema(MadeInEachProcess, SerializationSchema):
 
     made_here = ("_writer",)
 
-    def __init__(self, record_class: str | None = None, avro_schema_string: str | None = None) -> None:
+    def __init__(
+        self,
+        record_class: str | None = None,
+        avro_schema_string: str | None = None,
+        *,
+        encoding: Encoding = "binary",
+    ) -> None:
         self._schema = record_schema(record_class, avro_schema_string, "AvroRowSerializationSchema")
+        self._encoding = encoding
         self._prepare()
 
     def _prepare(self) -> None:
-        self._writer = RecordWriter(self._schema)
+        self._writer = RecordWriter(self._schema, self._encoding)
 
     def serialize(self, element: Any) -> bytes:
         """Return the record.
@@ -131,12 +145,27 @@ class AvroFormat:
 
     def __init__(self, options: TableOptions) -> None:
         fastavro()
+        self._options = options
 
     def reader(self, row_type: RowType) -> AvroRowDeserializationSchema:
-        return AvroRowDeserializationSchema(avro_schema_string=avro_schema(row_type))
+        return AvroRowDeserializationSchema(
+            avro_schema_string=table_schema(self._options, row_type), encoding=self._encoding()
+        )
 
     def writer(self, row_type: RowType) -> AvroRowSerializationSchema:
-        return AvroRowSerializationSchema(avro_schema_string=avro_schema(row_type))
+        return AvroRowSerializationSchema(
+            avro_schema_string=table_schema(self._options, row_type), encoding=self._encoding()
+        )
+
+    def _encoding(self) -> Encoding:
+        found: Any = self._options.choice("encoding", ("binary", "json"), "binary")
+        return found  # type: ignore[no-any-return]  # one of the choices
+
+
+def table_schema(options: TableOptions, row_type: RowType) -> str:
+    """Return the schema of a table's rows, as the options of the format want it."""
+    is_legacy = options.boolean("timestamp_mapping.legacy", default=True)
+    return avro_schema(row_type, has_local_timestamps=not is_legacy)
 
 
 def fastavro() -> ModuleType:
@@ -246,10 +275,12 @@ class _Types:
 class RecordReader:
     """Reads records as rows of the reader's schema."""
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, encoding: Encoding = "binary") -> None:
         self._schema = schema
-        self._read = fastavro().schemaless_reader
+        self._read = fastavro().schemaless_reader if encoding == "binary" else _read_json
         self._convert = row_converter(schema)
+        #: The last schema of a writer, and the reader's for it.
+        self._resolved: tuple[Schema, Schema] = (schema, None)
 
     def read(self, stream: io.BytesIO, writer_schema: Schema, message: bytes) -> Row:
         """Read a record that was written with another schema, or the same.
@@ -258,8 +289,9 @@ class RecordReader:
             FormatError: The bytes are no record of it; or the schemas do not fit each other.
         """
         try:
-            reader_schema = None if writer_schema is self._schema else self._schema
-            row: Row = self._convert(self._read(stream, writer_schema, reader_schema))
+            if writer_schema is not self._resolved[0]:
+                self._resolved = writer_schema, with_names_of(self._schema, writer_schema)
+            row: Row = self._convert(self._read(stream, writer_schema, self._resolved[1]))
         except Exception as error:  # noqa: BLE001 - damaged bytes raise anything: EOFError, IndexError, MemoryError
             raise FormatError(
                 f"avro: expected a record of {self._schema['name']}: {type(error).__name__}: {error}",
@@ -277,9 +309,9 @@ class RecordReader:
 class RecordWriter:
     """Writes rows as records."""
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, encoding: Encoding = "binary") -> None:
         self._schema = schema
-        self._write = fastavro().schemaless_writer
+        self._write = fastavro().schemaless_writer if encoding == "binary" else _write_json
         self._convert = record_converter(schema)
 
     def write(self, stream: io.BytesIO, row: Any) -> None:
@@ -294,6 +326,18 @@ class RecordWriter:
             raise FormatError(
                 f"avro: expected a record of {self._schema['name']}: {error}", example=row
             ) from error
+
+
+def _read_json(stream: io.BytesIO, writer_schema: Schema, reader_schema: Schema | None) -> Any:
+    text = io.StringIO(stream.read().decode())
+    (record,) = fastavro().json_reader(text, writer_schema, reader_schema)
+    return record
+
+
+def _write_json(stream: io.BytesIO, schema: Schema, record: Any) -> None:
+    text = io.StringIO()
+    fastavro().json_writer(text, schema, [record])
+    stream.write(text.getvalue().strip().encode())
 
 
 def row_converter(schema: Any, named: dict[str, Any] | None = None) -> Callable[[Any], Any]:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import io
 import struct
-from typing import Any
+from typing import Any, ClassVar, Final
 
 import msgspec
 
 from headrace.common.serialization import SerializationSchema
 from headrace.common.types import Row
 from headrace.config.table_options import TableOptions
-from headrace.errors import FormatError, JobDefinitionError, UnsupportedFeatureError
+from headrace.errors import FormatError, JobDefinitionError
 from headrace.formats._registry import RegistryAddress, SchemaRegistry
 from headrace.formats.avro import (
     RecordReader,
@@ -31,6 +31,15 @@ from headrace.types.logical import RowType
 
 _MAGIC = 0
 _HEADER = struct.Struct(">bI")
+#: Options of Flink that cannot be honoured.
+_REFUSED: Final = (
+    "ssl.keystore.location",
+    "ssl.keystore.password",
+    "ssl.truststore.location",
+    "ssl.truststore.password",
+    "bearer-auth.credentials-source",
+    "bearer-auth.token",
+)
 
 
 class ConfluentRegistryAvroRowDeserializationSchema(MadeInEachProcess, FormatDeserializationSchema):
@@ -145,6 +154,9 @@ class ConfluentRegistryAvroRowSerializationSchema(MadeInEachProcess, Serializati
 class AvroConfluentFormat:
     """'format' = 'avro-confluent': the schema follows from the columns, and is registered when it is first written."""
 
+    #: Flink's name of the format.
+    name: ClassVar[str] = "avro-confluent"
+
     def __init__(self, options: TableOptions) -> None:
         fastavro()
         self._options = options
@@ -175,7 +187,7 @@ class AvroConfluentFormat:
         derived = avro_schema(row_type)
         if given is None:
             return derived
-        names = [each["name"] for each in record_schema(None, given, "avro-confluent.schema")["fields"]]
+        names = [each["name"] for each in record_schema(None, given, f"{self.name}.schema")["fields"]]
         if names != row_type.field_names():
             raise self._options.wrong(
                 "schema", f"a record with the fields {', '.join(row_type.field_names())}"
@@ -187,12 +199,10 @@ class AvroConfluentFormat:
         if source not in (None, "USER_INFO", "URL"):
             raise self._options.wrong("basic-auth.credentials-source", "USER_INFO or URL")
         user_info = self._options.text("basic-auth.user-info")
-        for key in ("ssl.keystore.location", "ssl.truststore.location", "bearer-auth.credentials-source"):
-            if self._options.text(key) is not None:
-                raise UnsupportedFeatureError(
-                    f"table {self._options.table!r}: option 'avro-confluent.{key}' cannot be honoured: certificates "
-                    "come from the system, and who asks is said by a user name and password",
-                    feature=f"avro-confluent.{key}",
-                    hint="set SSL_CERT_FILE for a certificate authority of your own",
-                )
+        for key in _REFUSED:
+            self._options.refuse(
+                key,
+                "certificates are those of the system, and only a user name and password can be sent",
+                "set SSL_CERT_FILE for a certificate authority of your own",
+            )
         return self._options.required("url"), user_info

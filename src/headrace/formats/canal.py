@@ -23,11 +23,15 @@ from headrace.formats.changelog_json import (
     ChangelogJsonSerializationSchema,
     EventMetadata,
     instant,
+    number_map,
+    text_list,
     whole_text,
 )
 from headrace.types import DataTypes
 
 __all__ = ["CanalJsonDeserializationSchema", "CanalJsonFormat", "CanalJsonSerializationSchema"]
+
+_CHANGES = {"INSERT": RowKind.INSERT, "UPDATE": RowKind.UPDATE_AFTER, "DELETE": RowKind.DELETE}
 
 
 class CanalJsonDeserializationSchema(ChangelogJsonDeserializationSchema):
@@ -53,8 +57,10 @@ class CanalJsonDeserializationSchema(ChangelogJsonDeserializationSchema):
     known_metadata = {  # noqa: RUF012 - a constant of the class
         "database": EventMetadata(STRING, lambda event: whole_text(event.get("database"))),
         "table": EventMetadata(STRING, lambda event: whole_text(event.get("table"))),
-        "sql-type": EventMetadata(DataTypes.MAP(STRING, DataTypes.INT()), lambda event: event.get("sqlType")),
-        "pk-names": EventMetadata(STRINGS, lambda event: event.get("pkNames")),
+        "sql-type": EventMetadata(
+            DataTypes.MAP(STRING, DataTypes.INT()), lambda event: number_map(event.get("sqlType"))
+        ),
+        "pk-names": EventMetadata(STRINGS, lambda event: text_list(event.get("pkNames"))),
         "ingestion-timestamp": EventMetadata(INSTANT, lambda event: instant(event.get("ts"))),
         "event-timestamp": EventMetadata(INSTANT, lambda event: instant(event.get("es"))),
     }
@@ -91,16 +97,12 @@ class CanalJsonDeserializationSchema(ChangelogJsonDeserializationSchema):
         nodes = event.get("data")
         if not isinstance(nodes, list):
             raise self._error("expected an event with an array of rows in 'data'", message)
-        if operation != "UPDATE":
-            kind = RowKind.INSERT if operation == "INSERT" else RowKind.DELETE
-            return [self._row(node, "data", kind, message) for node in nodes]
-        old = event.get("old")
+        old = event.get("old") if operation == "UPDATE" else [None] * len(nodes)
         if not isinstance(old, list) or len(old) != len(nodes):
             raise self._error("expected an update with as many rows in 'old' as in 'data'", message)
         rows = []
         for node, changed in zip(nodes, old, strict=True):
-            after = self._row(node, "data", RowKind.UPDATE_AFTER, message)
-            rows += [self._before(changed, after, message), after]
+            rows += self._of_differences(node, changed, _CHANGES[operation], message)
         return rows
 
 
@@ -109,8 +111,7 @@ class CanalJsonSerializationSchema(ChangelogJsonSerializationSchema):
 
     Args:
         type_info: The type of the rows.
-        timestamp_format: As in `JsonRowSerializationSchema`.
-        ignore_null_fields: Whether fields without a value are left out.
+        encoding: How rows are written.
 
     Example:
         >>> from headrace.common.typeinfo import Types

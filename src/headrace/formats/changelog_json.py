@@ -11,6 +11,7 @@ import datetime
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any, ClassVar
 
 from headrace.common.changelog import ALL, ChangelogMode
@@ -18,8 +19,8 @@ from headrace.common.serialization import SerializationSchema
 from headrace.common.typeinfo import RowTypeInfo
 from headrace.common.types import Row, RowKind, make_row
 from headrace.config.table_options import TableOptions
-from headrace.errors import FormatError, UnsupportedFeatureError
-from headrace.formats._json_writers import TIMESTAMP_FORMATS, dump_json, text_of, writer_for
+from headrace.errors import FormatError
+from headrace.formats._json_writers import JsonEncoding, dump_json, json_encoding, text_of, writer_for
 from headrace.formats.base import FormatDeserializationSchema, MadeInEachProcess, row_type
 from headrace.formats.json import decoder_for, load_json, reader_for
 from headrace.types import DataType, DataTypes
@@ -33,12 +34,17 @@ __all__ = [
     "ChangelogJsonSerializationSchema",
     "EventMetadata",
     "instant",
+    "number_map",
+    "text_list",
     "text_map",
     "whole_text",
 ]
 
 #: A change event: the object in a message.
 ChangeEvent = dict[str, Any]
+_INT_END = 1 << 31
+#: Characters of a wrong value that a message shows.
+_SHOWN = 100
 _EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 - of no zone, as all timestamps in rows
 
 
@@ -68,6 +74,24 @@ def whole_text(value: Any) -> str | None:
 def text_map(node: Any) -> dict[str, str | None] | None:
     """Return an object with all its values as texts."""
     return None if node is None else {key: whole_text(value) for key, value in dict(node).items()}
+
+
+def text_list(node: Any) -> list[str | None] | None:
+    """Return an array with all its values as texts."""
+    if node is not None and not isinstance(node, list):
+        raise TypeError(f"expected an array; got {text_of(node)[:_SHOWN]}")
+    return None if node is None else [whole_text(value) for value in node]
+
+
+def number_map(node: Any) -> dict[str, int | None] | None:
+    """Return an object whose values are numbers."""
+    if node is None:
+        return None
+    if not isinstance(node, dict) or any(type(value) not in (int, NoneType) for value in node.values()):
+        raise TypeError(f"expected an object of numbers; got {text_of(node)[:_SHOWN]}")
+    if any(value is not None and not -_INT_END <= value < _INT_END for value in node.values()):
+        raise ValueError("a number does not fit INT")
+    return node
 
 
 class ChangelogJsonDeserializationSchema(MadeInEachProcess, FormatDeserializationSchema):
@@ -122,9 +146,13 @@ class ChangelogJsonDeserializationSchema(MadeInEachProcess, FormatDeserializatio
         event = load_json(self._decode, message)
         if not isinstance(event, dict):
             raise self._error("expected a change event, which is a JSON object", message)
-        rows = self._changes(event, message)
-        if not self._metadata:
-            return rows
+        try:
+            rows = self._changes(event, message)
+            return self._with_metadata(rows, event, message) if self._metadata else rows
+        except RecursionError:
+            raise self._error("the event is nested too deeply", message) from None
+
+    def _with_metadata(self, rows: Sequence[Row], event: ChangeEvent, message: bytes) -> list[Row]:
         try:
             found = [self.known_metadata[key].read(event) for key in self._metadata]
         except (ValueError, TypeError, AttributeError, OverflowError) as error:
@@ -149,10 +177,32 @@ class ChangelogJsonDeserializationSchema(MadeInEachProcess, FormatDeserializatio
             row: Row = self._read_row(node)
         except ValueError as error:
             raise self._error(f"{what}: {error}", message) from None
-        except RecursionError:
-            raise self._error(f"{what} is nested too deeply", message) from None
         row.set_row_kind(kind)
         return row
+
+    def _of_images(
+        self, event: ChangeEvent, change: RowKind, message: bytes, hint: str | None = None
+    ) -> list[Row]:
+        """Return the rows of an event that has the row before and after the change.
+
+        Args:
+            event: The event.
+            change: INSERT, UPDATE_AFTER or DELETE.
+            message: What it was read from.
+            hint: What to do if the event lacks the row before the change.
+        """
+        before, after = event.get("before"), event.get("after")
+        if change is RowKind.INSERT:
+            return [self._row(after, "after", change, message)]
+        if change is RowKind.DELETE:
+            return [self._row(before, "before", change, message, hint)]
+        old = self._row(before, "before", RowKind.UPDATE_BEFORE, message, hint)
+        return [old, self._row(after, "after", change, message)]
+
+    def _of_differences(self, node: Any, old: Any, change: RowKind, message: bytes) -> list[Row]:
+        """Return the rows of a change for which the event has a row and, of an update, the old values that differ."""
+        row = self._row(node, "data", change, message)
+        return [self._before(old, row, message), row] if change is RowKind.UPDATE_AFTER else [row]
 
     def _before(self, old: Any, after: Row, message: bytes) -> Row:
         """Return the row before an update of which the event has only the fields that have changed."""
@@ -175,27 +225,19 @@ class ChangelogJsonSerializationSchema(SerializationSchema):
 
     Args:
         type_info: The type of the rows.
-        timestamp_format: As in `JsonRowSerializationSchema`.
-        ignore_null_fields: Whether fields without a value are left out.
+        encoding: How rows are written.
     """
 
     #: Flink's name of the format.
     name: ClassVar[str]
 
-    def __init__(
-        self,
-        type_info: RowTypeInfo,
-        *,
-        timestamp_format: str = TIMESTAMP_FORMATS[0],
-        ignore_null_fields: bool = False,
-    ) -> None:
+    def __init__(self, type_info: RowTypeInfo, *, encoding: JsonEncoding = JsonEncoding()) -> None:  # noqa: B008 - frozen
         self._type_info = row_type(type_info, self.name)
-        self._timestamp_format = timestamp_format
-        self._ignores_null = ignore_null_fields
-        self._write_row = writer_for(type_info, timestamp_format)
+        self._encoding = encoding
+        self._write_row = writer_for(type_info, encoding)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _make_serializer, (type(self), self._type_info, self._timestamp_format, self._ignores_null)
+        return _make_serializer, (type(self), self._type_info, self._encoding)
 
     def serialize(self, element: Row) -> bytes:
         """Return the event.
@@ -206,11 +248,11 @@ class ChangelogJsonSerializationSchema(SerializationSchema):
         return dump_json(self._written, element)
 
     def _written(self, row: Row) -> ChangeEvent:
-        node = self._write_row(row)
-        if self._ignores_null:
-            node = {name: value for name, value in node.items() if value is not None}
         is_there = row.get_row_kind() in (RowKind.INSERT, RowKind.UPDATE_AFTER)
-        return self._event(node, is_insert=is_there)
+        event = self._event(self._write_row(row), is_insert=is_there)
+        if self._encoding.ignores_null:
+            return {name: value for name, value in event.items() if value is not None}
+        return event
 
     @abstractmethod
     def _event(self, node: Any, *, is_insert: bool) -> ChangeEvent:
@@ -218,12 +260,9 @@ class ChangelogJsonSerializationSchema(SerializationSchema):
 
 
 def _make_serializer(
-    kind: type[ChangelogJsonSerializationSchema],
-    type_info: RowTypeInfo,
-    timestamp_format: str,
-    ignores_null: bool,
+    kind: type[ChangelogJsonSerializationSchema], type_info: RowTypeInfo, encoding: JsonEncoding
 ) -> ChangelogJsonSerializationSchema:
-    return kind(type_info, timestamp_format=timestamp_format, ignore_null_fields=ignores_null)
+    return kind(type_info, encoding=encoding)
 
 
 class ChangelogJsonFormat:
@@ -247,7 +286,7 @@ class ChangelogJsonFormat:
         return {key: each.type for key, each in self.reading.known_metadata.items()}
 
     def reader(self, row_type: RowType, metadata: Sequence[str] = ()) -> ChangelogJsonDeserializationSchema:
-        self._written_options()  # a table is read and written
+        json_encoding(self._options)  # the table may be written, too
         return self.reading(
             _row_information(row_type),
             metadata=metadata,
@@ -258,28 +297,11 @@ class ChangelogJsonFormat:
     def writer(self, row_type: RowType) -> ChangelogJsonSerializationSchema:
         self._options.boolean("ignore-parse-errors", default=False)
         self._reading_options()
-        timestamp_format, ignores_null = self._written_options()
-        return self.writing(
-            _row_information(row_type), timestamp_format=timestamp_format, ignore_null_fields=ignores_null
-        )
+        return self.writing(_row_information(row_type), encoding=json_encoding(self._options))
 
     def _reading_options(self) -> dict[str, Any]:
         """Read the options that only this format has."""
         return {}
-
-    def _written_options(self) -> tuple[str, bool]:
-        given = self._options.text("timestamp-format.standard", "SQL") or "SQL"
-        if given not in ("SQL", "ISO-8601"):
-            raise self._options.wrong("timestamp-format.standard", "SQL or ISO-8601")
-        if (self._options.text("map-null-key.mode", "FAIL") or "").upper() != "FAIL":
-            raise UnsupportedFeatureError(
-                f"table {self._options.table!r}: map-null-key.mode cannot be changed: a map with a NULL key is refused",
-                feature="map-null-key.mode",
-                hint="leave the option out",
-            )
-        # Numbers are always written without an exponent.
-        self._options.boolean("encode.decimal-as-plain-number", default=False)
-        return given, self._options.boolean("encode.ignore-null-fields", default=False)
 
 
 def _row_information(columns: RowType) -> RowTypeInfo:

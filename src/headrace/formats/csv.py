@@ -9,8 +9,10 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from decimal import Decimal
+from typing import Any, ClassVar, Literal, Self
 
 from headrace.common.serialization import SerializationSchema
 from headrace.common.typeinfo import (
@@ -25,13 +27,15 @@ from headrace.common.typeinfo.collections import ElementTypeInfo
 from headrace.common.types import Row, make_row
 from headrace.config.table_options import TableOptions
 from headrace.errors import FormatError, JobDefinitionError
-from headrace.formats._scalars import reader_of, write_scalar
+from headrace.formats._scalars import reader_of, without_zeros, write_scalar
 from headrace.formats.base import FormatDeserializationSchema, MadeInEachProcess, row_type, row_values
 from headrace.formats.tables import SPARK_TIMESTAMPS, SparkReader
 from headrace.types.logical import RowType
 from headrace.types.type_information import row_type_information
 
 _BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())
+#: How decimals are written: as Python shows them, without zeros at their end and maybe with an exponent, or neither.
+Decimals = Literal["as given", "scientific", "plain"]
 _LINE_DELIMITERS = ("\n", "\r", "\r\n", "")
 
 
@@ -227,20 +231,30 @@ class CsvRowDeserializationSchema(MadeInEachProcess, FormatDeserializationSchema
 class CsvRowSerializationSchema(SerializationSchema):
     r"""Writes a row as a line of CSV. Build one with `CsvRowSerializationSchema.Builder(type_info)`.
 
+    Args:
+        type_info: The type of the rows.
+        dialect: How columns are told apart.
+        decimals: How decimals are written.
+
     Example:
         >>> row_type = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
         >>> CsvRowSerializationSchema.Builder(row_type).build().serialize(Row("Alice, the first", 11))
         b'"Alice, the first",11\n'
     """
 
-    def __init__(self, type_info: RowTypeInfo, dialect: CsvDialect | None = None) -> None:
+    def __init__(
+        self, type_info: RowTypeInfo, dialect: CsvDialect | None = None, decimals: Decimals = "as given"
+    ) -> None:
         self._row_type = type_info
         self._dialect = dialect or CsvDialect()
+        self._decimals = decimals
         self._names = type_info.get_field_names()
-        self._writers = [_column_writer(each, self._dialect) for each in type_info.get_field_types()]
+        self._writers = [
+            _column_writer(each, self._dialect, decimals) for each in type_info.get_field_types()
+        ]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return CsvRowSerializationSchema, (self._row_type, self._dialect)
+        return CsvRowSerializationSchema, (self._row_type, self._dialect, self._decimals)
 
     def serialize(self, element: Any) -> bytes:
         """Return the line.
@@ -306,6 +320,7 @@ class CsvFormat:
         self._options = options
 
     def reader(self, row_type: RowType) -> CsvRowDeserializationSchema:
+        self._decimals()  # for writing
         return CsvRowDeserializationSchema(
             row_type_information(row_type),
             self._dialect(),
@@ -314,12 +329,13 @@ class CsvFormat:
 
     def writer(self, row_type: RowType) -> CsvRowSerializationSchema:
         self._options.boolean("ignore-parse-errors", default=False)  # for reading
-        return CsvRowSerializationSchema(row_type_information(row_type), self._dialect())
+        return CsvRowSerializationSchema(row_type_information(row_type), self._dialect(), self._decimals())
 
     file_writer = writer
 
     def spark_reader(self) -> SparkReader:
         text, boolean = self._options.text, self._options.boolean
+        self._decimals()  # for writing
         quote = text("quote-character", '"') or '"'
         if boolean("disable-quote-character", default=False):
             quote = ""
@@ -339,6 +355,10 @@ class CsvFormat:
         return SparkReader(
             "csv", options, ignores_errors=self._options.boolean("ignore-parse-errors", default=False)
         )
+
+    def _decimals(self) -> Decimals:
+        is_scientific = self._options.boolean("write-bigdecimal-in-scientific-notation", default=True)
+        return "scientific" if is_scientific else "plain"
 
     def _dialect(self) -> CsvDialect:
         text = self._options.text
@@ -372,7 +392,9 @@ def _column_reader(type_info: TypeInformation, dialect: CsvDialect) -> Callable[
     delimiter = dialect.array_element_delimiter
     if not isinstance(inner, list):
         read_element = _nested_reader(inner, dialect.null_literal)
-        return lambda text: _split(text, delimiter, dialect, lambda parts: [read_element(p) for p in parts])
+        return lambda text: _split(
+            text, delimiter, dialect, lambda parts: [read_element(p) for p in parts], []
+        )
     readers = [_nested_reader(each, dialect.null_literal) for each in inner]
     names = tuple(type_info.get_field_names()) if isinstance(type_info, RowTypeInfo) else None
 
@@ -382,13 +404,15 @@ def _column_reader(type_info: TypeInformation, dialect: CsvDialect) -> Callable[
         values = [read(part) for read, part in zip(readers, parts, strict=True)]
         return tuple(values) if names is None else make_row(names, values, 0)
 
-    return lambda text: _split(text, delimiter, dialect, build)
+    return lambda text: _split(text, delimiter, dialect, build, None)
 
 
-def _split(text: str, delimiter: str, dialect: CsvDialect, build: Callable[[list[str]], Any]) -> Any:
-    if text in ("", dialect.null_literal):
+def _split(
+    text: str, delimiter: str, dialect: CsvDialect, build: Callable[[list[str]], Any], empty: list[Any] | None
+) -> Any:
+    if text == dialect.null_literal:
         return None
-    return build(text.split(delimiter))
+    return build(text.split(delimiter)) if text else copy(empty)
 
 
 def _nested_reader(type_info: TypeInformation, null_literal: str | None) -> Callable[[str], Any]:
@@ -410,18 +434,30 @@ def _scalar_column(type_info: TypeInformation, null_literal: str | None) -> Call
     return lambda text: None if text == null_literal or not text.strip() else from_text(text)
 
 
-def _column_writer(type_info: TypeInformation, dialect: CsvDialect) -> Callable[[Any], str]:
+def _decimal_writer(decimals: Decimals) -> Callable[[Any], str]:
+    """Return what writes a value that is not NULL."""
+    if decimals == "as given":
+        return write_scalar
+    if decimals == "plain":
+        return lambda value: format(value, "f") if isinstance(value, Decimal) else write_scalar(value)
+    return lambda value: str(without_zeros(value)) if isinstance(value, Decimal) else write_scalar(value)
+
+
+def _column_writer(
+    type_info: TypeInformation, dialect: CsvDialect, decimals: Decimals = "as given"
+) -> Callable[[Any], str]:
+    scalar = _decimal_writer(decimals)
     null = dialect.null_literal or ""
     if type_info == _BYTES:
         return lambda value: null if value is None else bytes(value).decode()
     _column_reader(type_info, dialect)  # what could not be read again is not written
     if _element_types(type_info) is None:
-        return lambda value: null if value is None else write_scalar(value)
+        return lambda value: null if value is None else scalar(value)
     delimiter = dialect.array_element_delimiter
 
     def write(value: Any) -> str:
         if value is None:
             return null
-        return delimiter.join(null if each is None else write_scalar(each) for each in value)
+        return delimiter.join(null if each is None else scalar(each) for each in value)
 
     return write

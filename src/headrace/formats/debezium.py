@@ -33,6 +33,8 @@ _REPLICA_HINT = (
     "for PostgreSQL, set the table's REPLICA IDENTITY to FULL so that updates and deletes contain the old row"
 )
 
+_CHANGES = {"c": RowKind.INSERT, "r": RowKind.INSERT, "u": RowKind.UPDATE_AFTER, "d": RowKind.DELETE}
+
 
 def _source(event: ChangeEvent, field: str) -> Any:
     return (_payload(event).get("source") or {}).get(field)
@@ -99,15 +101,9 @@ class DebeziumJsonDeserializationSchema(ChangelogJsonDeserializationSchema):
             hint = "set schema_include if messages carry their schema" if not self._schema_include else None
             raise self._error("expected an event with before, after and op", message, hint)
         operation = payload["op"]
-        after = payload.get("after")
-        if operation in ("c", "r"):
-            return [self._row(after, "after", RowKind.INSERT, message)]
-        if operation == "u":
-            before = self._row(payload.get("before"), "before", RowKind.UPDATE_BEFORE, message, _REPLICA_HINT)
-            return [before, self._row(after, "after", RowKind.UPDATE_AFTER, message)]
-        if operation == "d":
-            return [self._row(payload.get("before"), "before", RowKind.DELETE, message, _REPLICA_HINT)]
-        raise self._error(f"expected an op of c, r, u or d; got {operation!r}", message)
+        if operation not in ("c", "r", "u", "d"):
+            raise self._error(f"expected an op of c, r, u or d; got {operation!r}", message)
+        return self._of_images(payload, _CHANGES[operation], message, _REPLICA_HINT)
 
 
 class DebeziumJsonSerializationSchema(ChangelogJsonSerializationSchema):
@@ -115,8 +111,7 @@ class DebeziumJsonSerializationSchema(ChangelogJsonSerializationSchema):
 
     Args:
         type_info: The type of the rows.
-        timestamp_format: As in `JsonRowSerializationSchema`.
-        ignore_null_fields: Whether fields without a value are left out.
+        encoding: How rows are written.
 
     Example:
         >>> from headrace.common.typeinfo import Types

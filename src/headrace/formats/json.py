@@ -33,7 +33,7 @@ from headrace.common.types import Row, make_row
 from headrace.config.table_options import TableOptions
 from headrace.errors import FormatError, JobDefinitionError, UnsupportedFeatureError
 from headrace.formats._json_schema import type_from_json_schema
-from headrace.formats._json_writers import TIMESTAMP_FORMATS, dump_json, text_of, writer_for
+from headrace.formats._json_writers import JsonEncoding, dump_json, json_encoding, text_of, writer_for
 from headrace.formats._scalars import (
     checked_int,
     finite_float,
@@ -170,7 +170,7 @@ class JsonRowSerializationSchema(SerializationSchema):
 
     Args:
         type_info: The type of the rows.
-        timestamp_format: `RFC-3339` as Flink's DataStream format writes them, or `SQL` or `ISO-8601` as its tables do.
+        encoding: How rows are written; by default as Flink's DataStream format writes them.
 
     Example:
         >>> row_type = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
@@ -178,17 +178,13 @@ class JsonRowSerializationSchema(SerializationSchema):
         b'{"name":"Alice","age":11}'
     """
 
-    def __init__(self, type_info: TypeInformation, *, timestamp_format: str = TIMESTAMP_FORMATS[0]) -> None:
-        if timestamp_format not in TIMESTAMP_FORMATS:
-            raise JobDefinitionError(
-                f"JSON: expected a timestamp format of {', '.join(TIMESTAMP_FORMATS)}; got {timestamp_format!r}"
-            )
+    def __init__(self, type_info: TypeInformation, *, encoding: JsonEncoding = JsonEncoding()) -> None:  # noqa: B008 - frozen
         self._type_info = type_info
-        self._timestamp_format = timestamp_format
-        self._convert = writer_for(type_info, timestamp_format)
+        self._encoding = encoding
+        self._convert = writer_for(type_info, encoding)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _make_serializer, (self._type_info, self._timestamp_format)
+        return _make_serializer, (self._type_info, self._encoding)
 
     @staticmethod
     def builder() -> JsonRowSerializationSchema.Builder:
@@ -232,7 +228,8 @@ class JsonFormat:
         self._options = options
 
     def reader(self, row_type: RowType) -> JsonRowDeserializationSchema:
-        self._timestamp_format()  # both are read
+        json_encoding(self._options)  # the table may be written, too
+        self._parser()
         return JsonRowDeserializationSchema(
             type_information(row_type),
             fail_on_missing_field=self._options.boolean("fail-on-missing-field", default=False),
@@ -242,9 +239,8 @@ class JsonFormat:
     def writer(self, row_type: RowType) -> JsonRowSerializationSchema:
         self._options.boolean("fail-on-missing-field", default=False)  # these are for reading
         self._options.boolean("ignore-parse-errors", default=False)
-        return JsonRowSerializationSchema(
-            type_information(row_type), timestamp_format=self._timestamp_format()
-        )
+        self._parser()
+        return JsonRowSerializationSchema(type_information(row_type), encoding=json_encoding(self._options))
 
     file_writer = writer
 
@@ -253,25 +249,24 @@ class JsonFormat:
         if self._options.boolean("fail-on-missing-field", default=False):
             raise UnsupportedFeatureError(
                 f"table {self._options.table!r}: option 'json.fail-on-missing-field' cannot be honoured: files are "
-                "read by Spark, which takes a field that is missing for NULL",
+                "read by Spark, which reads a missing field as NULL",
                 feature="json.fail-on-missing-field",
                 hint="declare the column NOT NULL in the sink, or filter it: WHERE c IS NOT NULL",
             )
-        if self._timestamp_format() == "SQL":
+        self._parser()
+        if json_encoding(self._options).timestamp_format == "SQL":
             options["timestampNTZFormat"] = SPARK_TIMESTAMPS
         return SparkReader(
             "json", options, ignores_errors=self._options.boolean("ignore-parse-errors", default=False)
         )
 
-    def _timestamp_format(self) -> str:
-        given = self._options.text("timestamp-format.standard", "SQL") or "SQL"
-        if given not in ("SQL", "ISO-8601"):
-            raise self._options.wrong("timestamp-format.standard", "SQL or ISO-8601")
-        return given
+    def _parser(self) -> None:
+        """Read Flink's choice of a parser, which makes no difference to rows: there is one here."""
+        self._options.boolean("decode.json-parser.enabled", default=True)
 
 
-def _make_serializer(type_info: TypeInformation, timestamp_format: str) -> JsonRowSerializationSchema:
-    return JsonRowSerializationSchema(type_info, timestamp_format=timestamp_format)
+def _make_serializer(type_info: TypeInformation, encoding: JsonEncoding) -> JsonRowSerializationSchema:
+    return JsonRowSerializationSchema(type_info, encoding=encoding)
 
 
 # --- bytes <-> nodes ------------------------------------------------------------------------------

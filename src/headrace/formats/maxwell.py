@@ -20,10 +20,13 @@ from headrace.formats.changelog_json import (
     ChangelogJsonSerializationSchema,
     EventMetadata,
     instant,
+    text_list,
     whole_text,
 )
 
 __all__ = ["MaxwellJsonDeserializationSchema", "MaxwellJsonFormat", "MaxwellJsonSerializationSchema"]
+
+_CHANGES = {"insert": RowKind.INSERT, "update": RowKind.UPDATE_AFTER, "delete": RowKind.DELETE}
 
 
 class MaxwellJsonDeserializationSchema(ChangelogJsonDeserializationSchema):
@@ -47,22 +50,18 @@ class MaxwellJsonDeserializationSchema(ChangelogJsonDeserializationSchema):
     known_metadata = {  # noqa: RUF012 - a constant of the class
         "database": EventMetadata(STRING, lambda event: whole_text(event.get("database"))),
         "table": EventMetadata(STRING, lambda event: whole_text(event.get("table"))),
-        "primary-key-columns": EventMetadata(STRINGS, lambda event: event.get("primary_key_columns")),
+        "primary-key-columns": EventMetadata(
+            STRINGS, lambda event: text_list(event.get("primary_key_columns"))
+        ),
         # Maxwell writes seconds.
         "ingestion-timestamp": EventMetadata(INSTANT, lambda event: instant(event.get("ts"), per_second=1)),
     }
 
     def _changes(self, event: ChangeEvent, message: bytes) -> list[Row]:
-        operation, node = event.get("type"), event.get("data")
-        match operation:
-            case "insert":
-                return [self._row(node, "data", RowKind.INSERT, message)]
-            case "update":
-                after = self._row(node, "data", RowKind.UPDATE_AFTER, message)
-                return [self._before(event.get("old"), after, message), after]
-            case "delete":
-                return [self._row(node, "data", RowKind.DELETE, message)]
-        raise self._error(f"expected a type of insert, update or delete; got {operation!r}", message)
+        operation = event.get("type")
+        if operation not in ("insert", "update", "delete"):
+            raise self._error(f"expected a type of insert, update or delete; got {operation!r}", message)
+        return self._of_differences(event.get("data"), event.get("old"), _CHANGES[operation], message)
 
 
 class MaxwellJsonSerializationSchema(ChangelogJsonSerializationSchema):
@@ -70,8 +69,7 @@ class MaxwellJsonSerializationSchema(ChangelogJsonSerializationSchema):
 
     Args:
         type_info: The type of the rows.
-        timestamp_format: As in `JsonRowSerializationSchema`.
-        ignore_null_fields: Whether fields without a value are left out.
+        encoding: How rows are written.
 
     Example:
         >>> from headrace.common.typeinfo import Types

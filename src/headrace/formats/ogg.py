@@ -20,6 +20,7 @@ from headrace.formats.changelog_json import (
     ChangelogJsonFormat,
     ChangelogJsonSerializationSchema,
     EventMetadata,
+    text_list,
     whole_text,
 )
 from headrace.types import DataTypes
@@ -28,9 +29,15 @@ __all__ = ["OggJsonDeserializationSchema", "OggJsonFormat", "OggJsonSerializatio
 
 _BEFORE_HINT = "let GoldenGate log all columns: ALTER TABLE ... ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS"
 
+_CHANGES = {"I": RowKind.INSERT, "U": RowKind.UPDATE_AFTER, "D": RowKind.DELETE}
+
 
 def _time(text: str | None) -> datetime.datetime | None:
-    return None if text is None else datetime.datetime.fromisoformat(text)
+    if text is None:
+        return None
+    time = datetime.datetime.fromisoformat(text)
+    # Times in rows have no zone.
+    return time if time.tzinfo is None else time.astimezone(datetime.UTC).replace(tzinfo=None)
 
 
 class OggJsonDeserializationSchema(ChangelogJsonDeserializationSchema):
@@ -52,7 +59,7 @@ class OggJsonDeserializationSchema(ChangelogJsonDeserializationSchema):
     name = "ogg-json"
     known_metadata = {  # noqa: RUF012 - a constant of the class
         "table": EventMetadata(STRING, lambda event: whole_text(event.get("table"))),
-        "primary-keys": EventMetadata(STRINGS, lambda event: event.get("primary_keys")),
+        "primary-keys": EventMetadata(STRINGS, lambda event: text_list(event.get("primary_keys"))),
         "ingestion-timestamp": EventMetadata(
             DataTypes.TIMESTAMP_LTZ(6), lambda event: _time(event.get("current_ts"))
         ),
@@ -60,18 +67,10 @@ class OggJsonDeserializationSchema(ChangelogJsonDeserializationSchema):
     }
 
     def _changes(self, event: ChangeEvent, message: bytes) -> list[Row]:
-        operation, after = event.get("op_type"), event.get("after")
-        match operation:
-            case "I":
-                return [self._row(after, "after", RowKind.INSERT, message)]
-            case "U":
-                before = self._row(
-                    event.get("before"), "before", RowKind.UPDATE_BEFORE, message, _BEFORE_HINT
-                )
-                return [before, self._row(after, "after", RowKind.UPDATE_AFTER, message)]
-            case "D":
-                return [self._row(event.get("before"), "before", RowKind.DELETE, message, _BEFORE_HINT)]
-        raise self._error(f"expected an op_type of I, U or D; got {operation!r}", message)
+        operation = event.get("op_type")
+        if operation not in ("I", "U", "D"):
+            raise self._error(f"expected an op_type of I, U or D; got {operation!r}", message)
+        return self._of_images(event, _CHANGES[operation], message, _BEFORE_HINT)
 
 
 class OggJsonSerializationSchema(ChangelogJsonSerializationSchema):
@@ -79,8 +78,7 @@ class OggJsonSerializationSchema(ChangelogJsonSerializationSchema):
 
     Args:
         type_info: The type of the rows.
-        timestamp_format: As in `JsonRowSerializationSchema`.
-        ignore_null_fields: Whether fields without a value are left out.
+        encoding: How rows are written.
 
     Example:
         >>> from headrace.common.typeinfo import Types

@@ -179,4 +179,4 @@ def _check_times(texts: pa.Array) -> None:
     if shortest < _SHORTEST or longest > _LONGEST or bool((lengths == _NO_DIGIT).any()):
         raise NotPlainError("a time is not written as in SQL")
     if not bool((np.frombuffer(data, np.uint8)[starts[:-1] + _BLANK_AT] == ord(" ")).all()):
-        raise NotPlainError("there is no blank in a time")
+        raise NotPlainError("a date and a time must be separated by a blank")

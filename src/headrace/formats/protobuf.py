@@ -29,6 +29,8 @@ from headrace.types.type_information import type_information
 _Convert = Callable[[Any], Any]
 _DESCRIPTOR_SET = "descriptor-set"
 _CLASS = "message-class-name"
+#: Columns that do not hold every number of an enum.
+_SMALL_BITS: dict[type[t.DataType], int] = {t.TinyIntType: 8, t.SmallIntType: 16}
 #: Unsigned numbers, by their names in descriptors: rows have numbers with a sign, of the same bits.
 _UNSIGNED_BITS = {"TYPE_UINT32": 32, "TYPE_FIXED32": 32, "TYPE_UINT64": 64, "TYPE_FIXED64": 64}
 
@@ -76,11 +78,11 @@ class ProtobufRowDeserializationSchema(MadeInEachProcess, FormatDeserializationS
         record = self._message_class()
         try:
             record.ParseFromString(message)
+            row: Row = self._convert(record)
         except Exception as error:  # noqa: BLE001 - DecodeError belongs to a library that is imported late
             raise FormatError(
                 f"protobuf: expected a message of {self._definition.name}: {error}", example=message
             ) from None
-        row: Row = self._convert(record)
         return row
 
 
@@ -202,11 +204,36 @@ def _value_reader(field: Any, data_type: t.DataType, reads_defaults: bool) -> _C
         if isinstance(data_type, t.CharType | t.VarCharType):
             names = {number: each.name for number, each in field.enum_type.values_by_number.items()}
             return lambda number: names.get(number, "UNRECOGNIZED")
-        return int
+        return _number_reader(field, data_type)
     bits = _unsigned_bits(field)
     if bits is not None:
         return lambda value: value - (1 << bits) if value >> (bits - 1) else value
-    return _same
+    return _text_reader(field) if field.type == field.TYPE_STRING else _same
+
+
+def _text_reader(field: Any) -> _Convert:
+    """Read texts: those of proto2 are not checked when a message is parsed, and are bytes if they are no texts."""
+
+    def text_of(value: Any) -> str:
+        if type(value) is not str:
+            raise ValueError(f"{field.full_name}: expected text in UTF-8; got {value!r}")
+        return value
+
+    return text_of
+
+
+def _number_reader(field: Any, data_type: t.DataType) -> _Convert:
+    """Read the numbers of an enum: any may come, also from a producer that knows more values."""
+    bits = next((bits for kind, bits in _SMALL_BITS.items() if isinstance(data_type, kind)), None)
+    if bits is None:
+        return int
+
+    def number_of(number: int) -> int:
+        if number >> (bits - 1) not in (0, -1):
+            raise ValueError(f"{field.full_name}: {number} does not fit {data_type}")
+        return number
+
+    return number_of
 
 
 def _unsigned_bits(field: Any) -> int | None:
@@ -306,7 +333,7 @@ def _value_writer(field: Any, data_type: t.DataType) -> _Convert:
             if name not in numbers:
                 raise FormatError(
                     f"protobuf: enum {field.enum_type.full_name} has no value {name!r}",
-                    hint=f"it has: {', '.join(numbers)}",
+                    hint=f"available: {', '.join(numbers)}",
                 )
             return numbers[name]
 

@@ -136,7 +136,7 @@ def definition_from_file(path: str, name: str) -> MessageDefinition:
     if name not in types:
         raise JobDefinitionError(
             f"protobuf: the descriptor set {path} has no message type {name!r}",
-            hint=f"it has: {', '.join(sorted(set(types.values())))}",
+            hint=f"available: {', '.join(sorted(set(types.values())))}",
         )
     definition = MessageDefinition(types[name], files.SerializeToString())
     try:
@@ -196,7 +196,7 @@ def check_columns(descriptor: Any, row_type: t.RowType) -> None:
         if field is None:
             raise JobDefinitionError(
                 f"protobuf: message {descriptor.full_name} has no field {column.name!r}",
-                hint=f"it has: {', '.join(descriptor.fields_by_name)}",
+                hint=f"available: {', '.join(descriptor.fields_by_name)}",
             )
         _check_field(field, column.data_type)
 

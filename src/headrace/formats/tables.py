@@ -107,22 +107,27 @@ def message_format(options: TableOptions, *keys: str) -> MessageFormat:
     return found
 
 
-def file_format(options: TableOptions) -> TableFileFormat:
+def file_format(options: TableOptions, *others: str) -> TableFileFormat:
     """Return the format of files that the option 'format' names.
+
+    Args:
+        options: The options of the table.
+        others: Formats that the connector reads and writes itself, for the error.
 
     Raises:
         SqlValidationError: The option is not set, or no format for files has this name.
         ConfigurationError: The format is declared by several packages, or cannot be loaded.
     """
-    found: TableFileFormat = _named(options, "format", TableFileFormat)
+    found: TableFileFormat = _named(options, "format", TableFileFormat, others)
     return found
 
 
-def _named(options: TableOptions, key: str, ability: type[Any]) -> Any:
+def _named(options: TableOptions, key: str, ability: type[Any], others: tuple[str, ...] = ()) -> Any:
     name = options.required(key)
     made = FORMATS.make(name, options.below(f"{key.removesuffix('format')}{name}."))
     if not isinstance(made, ability):
-        raise options.wrong(key, f"one of {', '.join(_names(ability))}")
+        names = sorted([*_names(ability), *others])
+        raise options.wrong(key, f"one of {', '.join(names)}", names)
     return made
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 from uuid import uuid4
 
@@ -15,9 +16,11 @@ from headrace.gateway.completion import candidates
 from headrace.gateway.operation import StatementOperation, StatementResult
 from headrace.planner.logical import Field
 from headrace.table import TableEnvironment
+from headrace.table._paths import path_sql
 from headrace.table.result_kind import ResultKind
 from headrace.table.table_result import CloseableIterator, TableResult
 from headrace.types import DataTypes
+from headrace.types.logical import quote_name, quote_text
 
 __all__ = ["GatewaySession"]
 
@@ -49,6 +52,8 @@ _SET_OR_RESET: Final = re.compile(
     r"""\s*(?P<verb>SET|RESET)\s+(?P<quote>['"]?)(?P<key>[\w.-]+)(?P=quote)\s*(?:=\s*(?P<value>.*?))?\s*;?\s*\Z""",
     re.IGNORECASE | re.DOTALL,
 )
+_SET_ALONE: Final = re.compile(r"\s*SET\s*;?\s*\Z", re.IGNORECASE)
+_RESET_ALONE: Final = re.compile(r"\s*RESET\s*;?\s*\Z", re.IGNORECASE)
 #: What `configure-session` accepts: statements that answer at once and start no job.
 _CONFIGURES: Final = re.compile(
     r"\s*(SET|RESET|CREATE|DROP|ALTER|USE|LOAD|UNLOAD|ADD|REMOVE)\b", re.IGNORECASE
@@ -82,7 +87,13 @@ class GatewaySession:
 
     @property
     def properties(self) -> dict[str, str]:
-        """All options of the session, by key."""
+        """All options that are set, by key: in the session or for the process. Secrets are hidden."""
+        entries = self._t_env._jobs.configuration.entries()
+        return {**{each.key: each.value for each in entries}, **self._client_properties}
+
+    @property
+    def own_properties(self) -> dict[str, str]:
+        """The options that were set in the session, by key."""
         return {**self._t_env.get_config().to_map(), **self._client_properties}
 
     @property
@@ -119,6 +130,20 @@ class GatewaySession:
             options: For this statement alone.
         """
         return self._start(lambda: self._execute(statement, options or {}))
+
+    def refresh(
+        self, table: str, partition: Mapping[str, str], options: Mapping[str, str]
+    ) -> StatementOperation:
+        """Start a refresh of a materialized table; returns at once.
+
+        Args:
+            table: Its name, with those of its catalog and database where they are not the current ones.
+            partition: Values of partition columns, to refresh only the rows that have them.
+            options: For the refresh alone.
+        """
+        values = ", ".join(f"{quote_name(name)} = {quote_text(value)}" for name, value in partition.items())
+        part = f" PARTITION ({values})" if values else ""
+        return self.submit(f"ALTER MATERIALIZED TABLE {path_sql(table)} REFRESH{part}", options)
 
     def configure(self, statement: str) -> None:
         """Carry out a statement that prepares the session: SET, CREATE, USE and the like.
@@ -187,6 +212,11 @@ class GatewaySession:
                 raise GatewayError(
                     "there is no statement set to submit", hint="begin one with BEGIN STATEMENT SET"
                 )
+            if _SET_ALONE.match(statement):
+                return self._all_options()
+            if _RESET_ALONE.match(statement):
+                for key in self._own_options():
+                    del self._client_properties[key]
             return self._client_option(statement) or self._result_of(statement)
 
     def _in_statement_set(self, statement: str) -> StatementResult:
@@ -238,6 +268,19 @@ class GatewaySession:
         elif match["value"] is not None:
             self._client_properties[match["key"]] = match["value"].strip("'")
         return _ok()
+
+    def _own_options(self) -> dict[str, str]:
+        """Return the options that only the client reads."""
+        return {
+            key: value for key, value in self._client_properties.items() if key.startswith(_CLIENT_PREFIX)
+        }
+
+    def _all_options(self) -> StatementResult:
+        result = self._result_of("SET")
+        with result.rows as rows:
+            known = {row[0]: row[1] for row in rows}
+        options = sorted({**known, **self._own_options()}.items())
+        return replace(result, rows=CloseableIterator(iter([Row(*each) for each in options])))
 
     def _set_initially(self, key: str, value: str) -> None:
         """Take over an option of the client that opens the session. Clients send all that they have, so options of

@@ -46,6 +46,15 @@ def broadcast_sources(job: JobGraph) -> frozenset[str]:
     return frozenset(found)
 
 
+def has_endless_source(job: JobGraph) -> bool:
+    """Whether some input of a job has no end.
+
+    Args:
+        job: The job.
+    """
+    return any(vertex.is_source and not _is_bounded(job, vertex.vertex_id) for vertex in job.vertices)
+
+
 def _is_bounded(job: JobGraph, vertex_id: str) -> bool:
     """Whether all sources above a vertex, or in it, have an end."""
     vertex = job.vertex(vertex_id)

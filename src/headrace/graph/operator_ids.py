@@ -57,7 +57,7 @@ def _refuse_duplicates(graph: StreamGraph) -> None:
             if value in seen:
                 raise InvalidTopologyError(
                     f"{call}({value!r}) is set on two operators, {seen[value].name!r} and {node.name!r}",
-                    hint="give each operator its own: state is found again by it",
+                    hint="give each operator its own uid: state is restored by uid",
                 )
             seen[value] = node
 

@@ -233,7 +233,8 @@ def node_ids(nodes: Sequence[TableNode]) -> list[str]:
         operator_id = node.operator_id or hash_of_uid(meaning if node.uid is None else node.uid)
         if operator_id in ids:
             raise InvalidTopologyError(
-                f"uid {node.uid!r} is set on two nodes", hint="give each its own: state is found again by it"
+                f"uid {node.uid!r} is set on two nodes",
+                hint="give each node its own uid: state is restored by uid",
             )
         ids.append(operator_id)
     return ids

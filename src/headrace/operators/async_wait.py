@@ -16,7 +16,7 @@ import asyncio
 import inspect
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -295,11 +295,14 @@ def _error_of(call: _Call) -> Exception:
 
 
 def _checked(results: Any) -> Sequence[Any]:
-    if not isinstance(results, list | tuple):
+    if isinstance(results, list | tuple):
+        return results
+    if not isinstance(results, Iterable):
         raise TypeError(
-            f"async_invoke and timeout must return a list of results; got {type(results).__name__} {results!r}"
+            "async_invoke and timeout must return a list or another iterable of results; "
+            f"got {type(results).__name__} {results!r}"
         )
-    return results
+    return list(results)
 
 
 async def _awaited(result: Any) -> None:

@@ -47,7 +47,7 @@ class EpochPlace:
     is_lasting: bool = False
     #: Whether the operator itself has run the epoch before: all it knows is still true.
     is_continued: bool = False
-    #: Whether the task asks watermark generators (`emit_periodic_watermark`); else they are asked after every batch.
+    #: Whether the task asks watermark generators (`emit_periodic_watermark`); else generators emit behind each batch.
     asks_for_watermarks: bool = False
 
 

@@ -13,7 +13,7 @@ from types import BuiltinFunctionType, CodeType, FunctionType, MethodDescriptorT
 from typing import Any, ClassVar
 
 from headrace.elements import Batch
-from headrace.errors import HeadraceError, UserFunctionError, shorten
+from headrace.errors import HeadraceError, UserFunctionError, describe_function, shorten
 from headrace.operators.base import EpochPlace, KeyOf, Operator, Output
 from headrace.operators.checkpointed import (
     CheckpointListener,
@@ -273,6 +273,8 @@ class FunctionOperator(Operator):
         return self.located(error, values[index] if 0 <= index < len(values) else None)
 
     def located(self, error: Exception, record: Any, what: str | None = None) -> HeadraceError:
+        if isinstance(error, UserFunctionError) and not error.user_traceback and error.function is None:
+            error.function = describe_function(self.function)
         return located(error, self.context, record, what)
 
 
@@ -290,6 +292,9 @@ class Emission:
         self.values: list[Any] = []
         self._timestamps: list[int | None] | None = None
         self._sides: dict[str, Batch] = {}
+        #: The types of what the last record was a pair of. It cannot be changed, and the next ones are likely the same:
+        #: comparing two types takes half as long as looking them up.
+        self.pair: tuple[type, type] = (int, int)
 
     def start(self, batch: Batch) -> None:
         """Get ready for the results of a batch's records."""
@@ -339,6 +344,7 @@ class Emission:
         """Pass the buffered records to the next operator."""
         if self.values:
             values, timestamps = self.values, self._timestamps
+            self._learn(values[-1])
             self.values = []
             self._timestamps = None
             self._output.emit(Batch(values, timestamps))
@@ -346,3 +352,9 @@ class Emission:
             sides, self._sides = self._sides, {}
             for tag_id, batch in sides.items():
                 self._output.emit_side(tag_id, batch)
+
+    def _learn(self, record: Any) -> None:
+        if type(record) is tuple and len(record) == 2:
+            first, second = map(type, record)
+            if first in ATOMS and second in ATOMS:
+                self.pair = (first, second)

@@ -71,6 +71,8 @@ class SourceTask(Operator):
         self._idle_splits: frozenset[str] = frozenset()
         #: Whether there is any split to be read in this epoch.
         self._has_splits = True
+        #: Splits of the subtask that had not ended before this epoch.
+        self._open_splits: frozenset[str] = frozenset()
         self.is_idle = False
         #: Whether the task asks watermark generators.
         self._is_asked = False
@@ -105,6 +107,7 @@ class SourceTask(Operator):
         self.reader.begin_epoch(max_records)
         self._idle_splits = idle_splits
         self._has_splits = bool(open_splits)
+        self._open_splits = open_splits
         # After a restart it got the times of all splits, also of those that others read now.
         self._trackers = {name: tracker for name, tracker in self._trackers.items() if name in open_splits}
         if self._source.concurrent_splits != 1:
@@ -127,9 +130,17 @@ class SourceTask(Operator):
                 self._hand_on(tracker, piece_of_it)
             yield
         if self.reader.progress[split_id].is_finished:
+            if self._is_asked and self._has_unread_splits():
+                with locating(self._context):
+                    tracker.emit_periodically()
+                self._advance(self._lowest())
             del self._trackers[split_id]
             if self._trackers:
                 self._advance(self._lowest())
+
+    def _has_unread_splits(self) -> bool:
+        progress = self.reader.progress
+        return any(name not in progress or not progress[name].is_finished for name in self._open_splits)
 
     def _hand_on(self, tracker: WatermarkTracker, raw: Batch) -> None:
         for batch in self._stamped(tracker, raw):

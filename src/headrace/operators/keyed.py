@@ -16,6 +16,7 @@ from headrace.operators.functions import (
     key_getter,
     method_of,
 )
+from headrace.operators.key_selectors import KeySelection
 from headrace.operators.process_context import KeyedProcessContext
 from headrace.operators.timed import TimedOperator
 from headrace.state.isolation import ATOMS, is_all_atoms
@@ -70,7 +71,7 @@ class KeyedOperator(FunctionOperator):
 
     def __init__(self, function: Any, key_selector: Any) -> None:
         super().__init__(function)
-        self._key_of = key_getter(key_selector)
+        self._selection = KeySelection(key_getter(key_selector))
 
     def open(self, context: OperatorContext) -> None:
         self._state = context.require_keyed_state()
@@ -82,7 +83,7 @@ class KeyedOperator(FunctionOperator):
         """Return the keys of a batch's records; their state may be read together now."""
         rest = iter(batch.values)
         try:
-            keys = list(map(self._key_of, rest))
+            keys = self._selection.keys(batch.values, rest)
             self._state.prefetch(keys)
         except Exception as error:
             raise self.failed(error, rest, batch.values) from error
@@ -103,6 +104,7 @@ class KeyedProcessor(KeyedOperator, TimedOperator):
         emission = self._emission
         emission.start(batch)
         append, add, add_other = emission.values.append, emission.add, emission.add_other
+        first, second = emission.pair
         try:
             if batch.timestamps is None:
                 context.now_at = None
@@ -113,7 +115,14 @@ class KeyedProcessor(KeyedOperator, TimedOperator):
                     # Emission.add written out: this loop is what keyed throughput is made of.
                     for result in results:
                         kind = type(result)
-                        if kind in ATOMS or (kind is tuple and is_all_atoms(map(type, result))):
+                        if kind is tuple:
+                            if len(result) == 2 and type(result[0]) is first and type(result[1]) is second:
+                                append(result)
+                            elif is_all_atoms(map(type, result)):
+                                append(result)
+                            else:
+                                add_other(result)
+                        elif kind in ATOMS:
                             append(result)
                         else:
                             add_other(result)

@@ -101,9 +101,9 @@ class ProcessContext:
         """Return one timestamp per record of a batch."""
         return repeat(None) if batch.timestamps is None else batch.timestamps
 
-    def timestamp(self) -> int | None:
-        """Return the record's timestamp in ms; None when the stream has no time."""
-        return self.now_at
+    def timestamp(self) -> int:
+        """Return the record's timestamp in ms. A record without one has the least there is, -2**63, as in PyFlink."""
+        return MIN_WATERMARK if self.now_at is None else self.now_at
 
     def timer_service(self) -> TaskTimerService:
         """Return the clocks and timers of the task."""

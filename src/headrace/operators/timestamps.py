@@ -1,6 +1,6 @@
 """Giving records time: timestamps out of the records, watermarks out of the timestamps.
 
-A generator is asked when the watermark interval is over, and in epochs behind every batch of the input
+A generator is asked when the watermark interval is over, and in epochs behind every batch of the input but the last
 (`runtime/task/pace.py`), unless it emits while it looks at a record; then the batch is cut behind that record, and the
 watermark stands there in the stream, as in Flink.
 

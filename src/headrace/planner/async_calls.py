@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from headrace.connectors.lookup_tables import LookupSettings
 from headrace.graph.table_job import TableNode
 from headrace.operators.table.declarations import SparkQueryDeclaration
+from headrace.operators.table.opened_functions import AsyncSettings, OpenedAsyncFunction
 from headrace.operators.table.steps import PythonCall, PythonCalls
-from headrace.planner.opened_functions import AsyncSettings, OpenedAsyncFunction, OpenedLookup
+from headrace.planner.opened_lookups import OpenedLookup
 
 __all__ = ["with_settings"]
 

@@ -17,29 +17,42 @@ from headrace.graph.table_job import TableInput, TableNode
 from headrace.operators.table import declarations as d
 from headrace.operators.table import steps
 from headrace.operators.table.bridge import TableToStream
+from headrace.operators.table.opened_functions import AggregateOfRows
 from headrace.planner import expressions as e
 from headrace.planner import logical as n
 from headrace.planner.batch_match import match_sql
-from headrace.planner.batch_over import frame_start, over_result
+from headrace.planner.batch_over import frame_of, over_result
 from headrace.planner.emit import emit
 from headrace.planner.explain import explain_logical
 from headrace.planner.fragments import Stream, as_collection, column, columns_of, from_millis, millis
 from headrace.planner.gathering import Gathering, gather
 from headrace.planner.logical_match import MatchRecognize
-from headrace.planner.opened_functions import AggregateOfRows
 from headrace.planner.optimize import Plan, SinkRequest
 from headrace.planner.physical import Sink, StreamTarget, Values
 from headrace.planner.rules.plain import with_a_column
+from headrace.planner.strategies import JoinStrategy
 from headrace.planner.stream_borders import RECORD_TIME, StreamInput, time_of_records
 from headrace.planner.translate import Connectors, TranslationSettings
 from headrace.planner.translate.context import columns_by_name
 from headrace.planner.user_functions import aggregate_of, callable_of, is_pandas
-from headrace.planner.windows import WindowFunctionSpec, WindowKind, WindowProperty
+from headrace.planner.windows import (
+    WindowFunctionSpec,
+    WindowKind,
+    WindowProperty,
+    window_ends_sql,
+    window_start_sql,
+)
 from headrace.types import logical as t
 from headrace.types.arrow import to_arrow_type
 
 __all__ = ["BatchQuery", "translate_batch"]
 
+_SPARK_HINTS = {
+    JoinStrategy.BROADCAST: "BROADCAST",
+    JoinStrategy.SHUFFLE_HASH: "SHUFFLE_HASH",
+    JoinStrategy.SHUFFLE_MERGE: "MERGE",
+    JoinStrategy.NEST_LOOP: "SHUFFLE_REPLICATE_NL",
+}
 _RANKS = ("ROW_NUMBER", "RANK", "DENSE_RANK", "PERCENT_RANK", "CUME_DIST", "NTILE", "LAG", "LEAD")
 
 
@@ -277,8 +290,8 @@ class BatchQuery:
         if window.kind is WindowKind.SESSION:
             source = self._sessions(below, time, window, partition)
         else:
-            ends = _window_ends(window)
-            start = _window_start(window)
+            ends = window_ends_sql(window, "t")
+            start = window_start_sql(window, "t", "w1")
             source = (
                 f"SELECT *, {start} AS w0, w1 FROM (SELECT *, explode({ends}) AS w1 FROM "
                 f"(SELECT *, {time} AS t FROM ({self.of(below)})))"
@@ -360,7 +373,12 @@ class BatchQuery:
         kind = f"LEFT {node.kind.value}" if is_half else node.kind.value
         kept = columns[:left] if is_half else columns
         items = ", ".join(f"{sql} AS c{at}" for at, sql in enumerate(kept))
-        return f"SELECT {items} FROM ({self.of(node.left)}) l {kind} JOIN ({self.of(node.right)}) r ON {condition}"
+        hint = ""
+        if node.strategy is not None:
+            strategy, is_left = node.strategy
+            hint = f"/*+ {_SPARK_HINTS[strategy]}({'l' if is_left else 'r'}) */ "
+        rows = f"({self.of(node.left)}) l {kind} JOIN ({self.of(node.right)}) r"
+        return f"SELECT {hint}{items} FROM {rows} ON {condition}"
 
     def _over(self, node: n.Over) -> str:
         width = len(node.input.schema)
@@ -537,20 +555,5 @@ class BatchQuery:
         else:
             return " ".join(parts)  # without an order every frame has all rows, as in Flink
         if frame is not None:
-            parts.append(f"{frame.unit.value} BETWEEN {frame_start(frame)} AND CURRENT ROW")
+            parts.append(frame_of(frame))
         return " ".join(parts)
-
-
-def _window_ends(window: WindowFunctionSpec) -> str:
-    """Write the ends of the windows that a row at time t is in, as an array."""
-    size, step, offset = window.size_ms, window.step_ms, window.offset_ms
-    if window.kind is WindowKind.CUMULATE:
-        start = f"(t - pmod(t - {offset}L, {size}L))"
-        return f"sequence(t - pmod(t - {offset}L, {step}L) + {step}L, {start} + {size}L, {step}L)"
-    return f"sequence(t - pmod(t - {offset}L, {step}L) + {size}L, t + 1L, -{step}L)"
-
-
-def _window_start(window: WindowFunctionSpec) -> str:
-    if window.kind is WindowKind.CUMULATE:
-        return f"t - pmod(t - {window.offset_ms}L, {window.size_ms}L)"
-    return f"w1 - {window.size_ms}L"

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 
 from headrace.planner import expressions as e
 from headrace.types import logical as t
 
-__all__ = ["frame_start", "over_result"]
+__all__ = ["frame_of", "over_result"]
 
 
-def frame_start(frame: e.Frame) -> str:
-    """Write where a frame begins."""
-    if frame.preceding is None:
-        return "UNBOUNDED PRECEDING"
-    if frame.unit is e.FrameUnit.RANGE:
-        return f"INTERVAL '{frame.preceding // 1000}.{frame.preceding % 1000:03}' SECOND PRECEDING"
-    return f"{frame.preceding} PRECEDING"
+def frame_of(frame: e.Frame) -> str:
+    """Write where a frame begins and ends."""
+    start = "UNBOUNDED PRECEDING" if frame.preceding is None else _bound(frame, frame.preceding)
+    end = "UNBOUNDED FOLLOWING" if frame.following is None else _bound(frame, -frame.following)
+    return f"{frame.unit.value} BETWEEN {start} AND {end}"
+
+
+def _bound(frame: e.Frame, before: int | Decimal) -> str:
+    if before == 0:
+        return "CURRENT ROW"
+    length, side = (before, "PRECEDING") if before > 0 else (-before, "FOLLOWING")
+    if frame.unit is e.FrameUnit.RANGE and not frame.of_numbers:
+        return f"INTERVAL '{length // 1000}.{length % 1000:03}' SECOND {side}"
+    return f"{length} {side}"
 
 
 def over_result(call: e.WindowCall, values: Sequence[str], over: str) -> str:

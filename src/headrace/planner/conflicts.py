@@ -45,7 +45,7 @@ def with_conflicts(
         else:
             reason = "it takes UPDATE_BEFORE"
         raise SqlValidationError(
-            f"ON CONFLICT needs a sink that goes by keys, and {root.name!r} does not: {reason}",
+            f"ON CONFLICT needs a sink that writes by primary key, and {root.name!r} does not: {reason}",
             hint="leave ON CONFLICT out, or declare PRIMARY KEY (...) NOT ENFORCED on a sink that can update",
         )
     if clause in (OnConflict.ERROR, OnConflict.NOTHING):
@@ -76,8 +76,8 @@ def _check_watermarks(root: Sink, clause: OnConflict) -> None:
     ]
     if missing:
         raise SqlValidationError(
-            f"ON CONFLICT DO {clause.value} resolves conflicts when the watermark moves on, and these tables have "
-            f"none: {', '.join(missing)}",
+            f"ON CONFLICT DO {clause.value} resolves conflicts when the watermark advances, but these tables have "
+            f"no watermark: {', '.join(missing)}",
             hint="declare WATERMARK FOR on them, or use ON CONFLICT DO DEDUPLICATE",
         )
 
@@ -89,8 +89,8 @@ def _missing_clause(root: Sink, own: Keys) -> SqlValidationError:
     return SqlValidationError(
         f"the rows for {root.name!r} have the key {' or '.join(shown) or 'none'}, which is not its primary key "
         f"({primary}): several rows may share a primary key",
-        hint="say what becomes of them: ON CONFLICT DO DEDUPLICATE (the last one counts), DO NOTHING (the first one) "
-        "or DO ERROR (the job fails)",
+        hint="choose what happens to them: ON CONFLICT DO DEDUPLICATE (the last one counts), DO NOTHING (the first "
+        "one) or DO ERROR (the job fails)",
     )
 
 

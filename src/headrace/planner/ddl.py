@@ -212,7 +212,9 @@ def _drop_database(statement: s.DropDatabase, manager: CatalogManager) -> None:
         return
     manager.require_database(statement.catalog, statement.name)
     if (statement.catalog, statement.name) == (manager.current_catalog, manager.current_database):
-        raise CatalogError(f"database {statement.name!r} is in use", hint="USE another one first")
+        raise CatalogError(
+            f"database {statement.name!r} is in use", hint="switch to another database first: USE name"
+        )
     full = catalog.tables(statement.name) or catalog.functions(statement.name)
     if full and not statement.cascade:
         raise CatalogError(f"database {statement.name!r} is not empty", hint="DROP DATABASE ... CASCADE")

@@ -24,17 +24,19 @@ _HEAD: Final = """\
 
 <!-- Written by `python -m headrace.planner.docs` from src/headrace/planner/functions. Change it there. -->
 
-The built-in functions, under Flink's names and with Flink's meaning: a test compares several hundred results with
-what Flink 2.3 gave. Names do not mind capitals. `[ ]` may be left out, `...` may be repeated. An argument of another
-type than the one written is refused, except that a whole number goes where `DOUBLE` or `NUMBER` stands.
+The built-in functions have Flink's names and behaviour; tests compare thousands of results with those of Flink 2.3.
+Names are not case-sensitive. Arguments in `[ ]` are optional, and `...` can be repeated. Arguments must have the type
+shown, but you can pass whole numbers for `DOUBLE` and `NUMBER`.
 
-Where a result differs from Flink's: a group of `REGEXP_EXTRACT` that took no part in the match is an empty string,
-not NULL; `DATE_FORMAT` takes the letters that Spark knows, which are Java's but for `u`, `Y` and `w`; a text that is
-cast to a timestamp may have a `T` between date and time; `CURRENT_TIMESTAMP` and its like are the moment an epoch is
-planned, not that of each row; numbers within JSON that is read lose zeros at their end. In a path
-of JSON `[*]` may stand once.
+These results differ from Flink's:
 
-Functions of your own in Python: see [README.md](README.md#functions-in-python).
+- A group of `REGEXP_EXTRACT` that took no part in the match is an empty string, not NULL.
+- `DATE_FORMAT` supports the letters that Spark knows: Java's, without `u`, `Y` and `w`.
+- A string that you cast to a timestamp may have a `T` between date and time.
+- `CURRENT_TIMESTAMP` and similar functions return the time at which the epoch was planned, the same for all its rows.
+- Numbers in parsed JSON lose trailing zeros. A JSON path can contain `[*]` only once.
+
+For functions of your own in Python, see [README.md](README.md#functions-in-python).
 """
 _TITLES: Final = {
     "operators": "Comparison, logic and arithmetic",
@@ -50,9 +52,9 @@ _TITLES: Final = {
 _CASTS: Final = """\
 ## Casts
 
-`CAST(value AS type)` fails where a string does not say a value of the type; `TRY_CAST` gives NULL there. Numbers that
-do not fit wrap around or stop at the end of the type, as Java's do; a DECIMAL that does not fit is NULL. Which types
-can be cast to which is in [types.md](types.md#casts).
+`CAST(value AS type)` fails if a string cannot be converted to the type; `TRY_CAST` returns NULL. Numbers that are out
+of range wrap around or become the largest or smallest value, as in Java; a DECIMAL that does not fit is NULL.
+[types.md](types.md#casts) lists which types can be cast to which.
 """
 
 
@@ -69,7 +71,7 @@ def render() -> str:
     ranking = [(f"`{one.shown}`", one.description) for one in aggregates() if one.only_over]
     grouping = (
         "`GROUPING(key)`, `GROUPING_ID(key, ...)`, `GROUP_ID()`",
-        "Which keys of GROUPING SETS a row was not grouped by; GROUP_ID is 0, as long as no two sets are the same.",
+        "Which keys of GROUPING SETS a row was not grouped by. GROUP_ID is 0 unless two sets are the same.",
     )
     return "\n".join(
         [
@@ -87,7 +89,7 @@ def _section(title: str, rows: list[tuple[str, str]]) -> str:
         f"| {shown.replace('|', chr(92) + '|')} | {what.replace('|', chr(92) + '|')} |"
         for shown, what in rows
     ]
-    return "\n".join([f"## {title}", "", "| function | what it gives |", "|---|---|", *lines, ""])
+    return "\n".join([f"## {title}", "", "| function | result |", "|---|---|", *lines, ""])
 
 
 #: A description that starts with a form of its own: that is how the function is written.

@@ -13,9 +13,9 @@ from typing import Any, Final
 from headrace import types as t
 from headrace.errors import InvariantViolation
 from headrace.planner.coercion import is_string
-from headrace.planner.expressions import REPLICATE, Call, Expression, InputRef, Literal, UserCall
+from headrace.planner.expressions import BUCKET, REPLICATE, Call, Expression, InputRef, Literal, UserCall
 from headrace.planner.functions import FUNCTIONS
-from headrace.planner.functions.temporal import truncated
+from headrace.planner.functions.temporal import MOMENT, truncated
 from headrace.planner.functions.text import quoted
 from headrace.planner.functions.variants import variant_cast
 from headrace.types.logical import MAX_LENGTH, quote_name
@@ -35,10 +35,6 @@ SPARK_SETTINGS: Final = {
 }
 
 
-#: What a text is that is cast to a timestamp.
-_MOMENT: Final = r"^\s*\d{1,4}-\d{1,2}-\d{1,2}( .*)?$"
-
-
 def emit(expression: Expression, columns: Sequence[str]) -> str:
     """The Spark SQL of an expression over columns with these (quoted) names."""
     match expression:
@@ -55,13 +51,16 @@ def emit(expression: Expression, columns: Sequence[str]) -> str:
             name = expression.operands[1]
             assert isinstance(name, Literal)
             return f"{emit(expression.operands[0], columns)}.{quote_name(name.value)}"
+        case Call() if expression.function == BUCKET:
+            value, buckets = (emit(each, columns) for each in expression.operands)
+            return f"pmod(hash({value}), {buckets})"
         case Call() if expression.function == REPLICATE:
             times = emit(expression.operands[0], columns)
             return f"CASE WHEN {times} > 0 THEN sequence(1L, {times}) END"
         case Call():
             function = FUNCTIONS.find(expression.function)
             if function is None:
-                raise InvariantViolation(f"nobody emits {expression.function}")
+                raise InvariantViolation(f"no SQL is known for {expression.function}")
             return function.emit(expression, [emit(one, columns) for one in expression.operands])
         case UserCall():
             raise InvariantViolation(
@@ -85,7 +84,7 @@ def emit_literal(value: Any, data_type: t.DataType) -> str:
         case bool():
             return "true" if value else "false"
         case int() if isinstance(data_type, t.YearMonthIntervalType):
-            return f"INTERVAL '{value}' MONTH"
+            return str(value)
         case int() if isinstance(data_type, t.IntegralType) and data_type.BITS == 32:
             return str(value)
         case float():
@@ -154,8 +153,7 @@ def _plain_cast(text: str, source: t.DataType, target: t.DataType) -> str:
     if isinstance(target, t.VarBinaryType) and target.length < MAX_LENGTH:
         return f"left({made}, {target.length})"
     if is_string(source) and isinstance(target, t.TimestampType | t.LocalZonedTimestampType):
-        # Spark also takes a year, a time of today, and a T before the time.
-        made = f"IF({text} RLIKE {quoted(_MOMENT)}, {made}, NULL)"
+        made = f"IF({text} RLIKE {quoted(MOMENT)}, {made}, NULL)"
     if isinstance(target, t.TimestampType | t.LocalZonedTimestampType):
         known = source.precision if isinstance(source, t.TimestampType | t.LocalZonedTimestampType) else 0
         if is_string(source):
@@ -200,12 +198,16 @@ def _to_string(text: str, source: t.DataType) -> str:
             parts = ", ".join(f"coalesce({field}, 'NULL')" for field in fields)
             return f"IF({text} IS NULL, NULL, concat('(', concat_ws(', ', {parts}), ')'))"
         case t.YearMonthIntervalType():
-            months = f"(extract(YEAR FROM {text}) * 12 + extract(MONTH FROM {text}))"
-            parts = f"abs({months}) div 12, abs({months}) % 12"
-            shown = f"format_string('%s%d-%02d', IF({months} < 0, '-', '+'), {parts})"
+            parts = f"abs({text}) div 12, abs({text}) % 12"
+            shown = f"format_string('%s%d-%02d', IF({text} < 0, '-', '+'), {parts})"
             return f"IF({text} IS NULL, NULL, {shown})"
         case t.DayTimeIntervalType():
             return _span_text(text)
+        case t.DecimalType() if source.scale > 6:
+            # Spark shows a number close to zero with an exponent.
+            return (
+                f"IF(abs({text}) < 0.000001, format_number({text}, {source.scale}), CAST({text} AS string))"
+            )
         case t.DateType() | t.TimeType() | t.FloatType() | t.DoubleType() | _:
             return f"CAST({text} AS string)"
 

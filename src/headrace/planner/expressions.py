@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from enum import Enum
 from typing import Any
 
@@ -132,6 +133,10 @@ class SortKey:
 REPLICATE = "$REPLICATE"
 
 
+#: A function of the planner alone: which of so many buckets a value belongs to.
+BUCKET = "$BUCKET"
+
+
 #: A function of the planner alone, in the condition of a join: the time of a left row, and that of a version.
 TEMPORAL = "$TEMPORAL"
 
@@ -175,15 +180,43 @@ class FrameUnit(Enum):
 
 @dataclass(frozen=True)
 class Frame:
-    """The rows an OVER aggregate sees; they always end with the current row."""
+    """The rows an OVER aggregate sees.
+
+    Bounds are numbers of rows; for RANGE, milliseconds, or differences of a column of numbers.
+    """
 
     unit: FrameUnit
-    #: Rows before the current one, or milliseconds for RANGE; None: from the first row on.
-    preceding: int | None = None
+    #: How far before the current row it begins, after it if negative; None: at the first row.
+    preceding: int | Decimal | None = None
+    #: How far after the current row it ends, before it if negative; None: at the last row.
+    following: int | Decimal | None = 0
+    #: Whether the bounds of a RANGE are differences of numbers.
+    of_numbers: bool = False
 
     def __str__(self) -> str:
-        start = "UNBOUNDED" if self.preceding is None else str(self.preceding)
-        return f"{self.unit.value} BETWEEN {start} PRECEDING AND CURRENT ROW"
+        end = "UNBOUNDED FOLLOWING"
+        if self.following is not None:
+            end = self.bound(-self.following)
+        start = "UNBOUNDED PRECEDING" if self.preceding is None else self.bound(self.preceding)
+        # As ever where it begins with the current row.
+        start = "0 PRECEDING" if self.preceding == 0 else start
+        return f"{self.unit.value} BETWEEN {start} AND {end}"
+
+    @staticmethod
+    def bound(before: int | Decimal) -> str:
+        """Write a bound that is so far before the current row.
+
+        >>> Frame.bound(-2)
+        '2 FOLLOWING'
+        """
+        if before == 0:
+            return "CURRENT ROW"
+        return f"{before} PRECEDING" if before > 0 else f"{-before} FOLLOWING"
+
+    @property
+    def ends_now(self) -> bool:
+        """Whether it ends with the current row, and begins there or before."""
+        return self.following == 0 and (self.preceding is None or self.preceding >= 0)
 
 
 @dataclass(frozen=True)

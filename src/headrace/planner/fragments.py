@@ -26,7 +26,7 @@ from headrace.planner.emit import emit
 from headrace.planner.expressions import Call, Expression, InputRef, Literal, UserCall, rewrite, walk
 from headrace.planner.logical import Schema
 from headrace.planner.user_functions import callable_of, is_pandas
-from headrace.planner.windows import WindowFunctionSpec, WindowKind
+from headrace.planner.windows import WindowFunctionSpec, WindowKind, window_ends_sql, window_start_sql
 from headrace.types import logical as t
 from headrace.types.arrow import to_arrow_type
 
@@ -287,29 +287,15 @@ def windows(stream: Stream, node: p.WindowTableFunction, *, is_utc: bool) -> Str
     ms = window_millis(t.quote_name(time.name), kind, node.window, is_utc=is_utc)
     stream = stream.select([*stream.chosen(range(width)), (ms, column("__time", BIGINT))])
     stream = stream.then(
-        Explode(f"explode({_ends(node.window)})", ("__end",)), (*stream.columns, column("__end", BIGINT))
+        Explode(f"explode({window_ends_sql(node.window, '`__time`')})", ("__end",)),
+        (*stream.columns, column("__end", BIGINT)),
     )
-    start, last = from_millis(_start(node.window)), from_millis("`__end` - 1")
+    start, last = (
+        from_millis(window_start_sql(node.window, "`__time`", "`__end`")),
+        from_millis("`__end` - 1"),
+    )
     if isinstance(node.schema[-1].type, t.LocalZonedTimestampType):
         last = f"CAST({last} AS TIMESTAMP)"
     kept = [(t.quote_name(old.name), new) for old, new in zip(stream.columns[:width], columns, strict=False)]
     bounds = (start, from_millis("`__end`"), last)
     return stream.select([*kept, *zip(bounds, columns[width:], strict=True)])
-
-
-def _ends(window: WindowFunctionSpec) -> str:
-    """Write the ends of the windows that a row with `__time` is in, as an array."""
-    size, step, offset = window.size_ms, window.step_ms, window.offset_ms
-    since = f"pmod(`__time` - {offset}L, {step}L)"
-    if window.kind is WindowKind.CUMULATE:
-        # All windows of a size start together; they end step by step, the first one after the row.
-        start = f"(`__time` - pmod(`__time` - {offset}L, {size}L))"
-        return f"sequence(`__time` - {since} + {step}L, {start} + {size}L, {step}L)"
-    # The last window with the row starts at the step before it; others started earlier and still go on.
-    return f"sequence(`__time` - {since} + {size}L, `__time` + 1L, -{step}L)"
-
-
-def _start(window: WindowFunctionSpec) -> str:
-    if window.kind is WindowKind.CUMULATE:
-        return f"`__time` - pmod(`__time` - {window.offset_ms}L, {window.size_ms}L)"
-    return f"`__end` - {window.size_ms}L"

@@ -193,7 +193,7 @@ def _processed(node: ProcessTable, below: Sequence[ChangelogMode], *, is_asked: 
     if is_asked and mode.has_updates and not mode.has_update_before:
         raise placed_error(
             node.call.place,
-            f"{node.call.function.name} emits updates without UPDATE_BEFORE, which what follows it needs",
+            f"{node.call.function.name} emits updates without UPDATE_BEFORE, which the next operator needs",
             "have get_changelog_mode() return ChangelogMode.all(), or write to a sink with a PRIMARY KEY that is the "
             "function's PARTITION BY",
         )
@@ -248,14 +248,15 @@ def _check(node: PhysicalNode, below: Sequence[ChangelogMode]) -> None:
             culprit = _maker(node.input)
             if isinstance(node.target, StreamTarget):
                 raise SqlValidationError(
-                    f"{node.target.call}: {culprit.label} makes {_kinds(mode)} changes, and the stream is to have "
-                    f"{node.accepts} only",
+                    f"{node.target.call}: {culprit.label} makes {_kinds(mode)} changes, but the stream accepts only "
+                    f"{node.accepts}",
                     hint="use to_changelog_stream(), whose rows say by their kind what they do to the table; "
                     "or windows, whose results are final",
                 )
-            raise SqlValidationError(
+            raise placed_error(
+                node.place,
                 f"table sink {node.name!r} does not support {_kinds(mode)} changes, which {culprit.label} produces",
-                hint="declare PRIMARY KEY (...) NOT ENFORCED on a sink that can update, "
+                "declare PRIMARY KEY (...) NOT ENFORCED on a sink that can update, "
                 "or use windows, whose results are final",
             )
 

@@ -23,7 +23,13 @@ from headrace.planner.functions import (
     module_names,
     over_lists,
 )
-from headrace.planner.show_create import HIDDEN, create_catalog_text, create_table_text, create_view_text
+from headrace.planner.show_create import (
+    HIDDEN,
+    create_catalog_text,
+    create_table_text,
+    create_view_text,
+    with_quoted_columns,
+)
 
 __all__ = ["Rows", "inspect"]
 
@@ -67,11 +73,6 @@ def inspect(statement: s.CatalogStatement, manager: CatalogManager) -> Rows:
             return _describe_function(statement, manager)
         case _:
             raise AssertionError(statement)
-
-
-def _is_materialized(manager: CatalogManager, identifier: ObjectIdentifier) -> bool:
-    found = manager.table(identifier)
-    return isinstance(found, CatalogTable) and found.materialization is not None
 
 
 def _is_temporary(manager: CatalogManager, identifier: ObjectIdentifier) -> bool:
@@ -119,11 +120,7 @@ def _names(statement: s.Show, manager: CatalogManager) -> list[str]:
         case s.ShowSubject.DATABASES:
             names = manager.catalog(catalog).databases()
         case s.ShowSubject.MATERIALIZED_TABLES:
-            names = [
-                name
-                for name in manager.tables(catalog, database)
-                if _is_materialized(manager, ObjectIdentifier(catalog, database, name))
-            ]
+            names = manager.materialized_tables(catalog, database)
         case s.ShowSubject.TABLES:
             names = manager.tables(catalog, database)
         case s.ShowSubject.VIEWS:
@@ -131,7 +128,7 @@ def _names(statement: s.Show, manager: CatalogManager) -> list[str]:
         case s.ShowSubject.USER_FUNCTIONS:
             names = manager.user_functions()
         case s.ShowSubject.FUNCTIONS:
-            loaded = (name for each in manager.modules.used() for name in module_names(each))
+            loaded = (name for each in manager.modules.kinds_used() for name in module_names(each))
             names = sorted({*manager.user_functions(), *built_in_names(), *loaded})
         case s.ShowSubject.MODULES:
             names = manager.modules.used()
@@ -141,7 +138,7 @@ def _names(statement: s.Show, manager: CatalogManager) -> list[str]:
                 feature="SHOW PROCEDURES",
             )
         case _:
-            names = []  # there are no jars, models or materialized tables
+            names = []  # there are no jars or models
     return names
 
 
@@ -187,12 +184,14 @@ def _details(
     extras = None
     match table.column(name):
         case ComputedColumn(expression=expression):
-            extras = f"AS {expression}"
+            extras = f"AS {with_quoted_columns(expression, table)}"
         case MetadataColumn() as column:
             extras = "METADATA" + (f" FROM '{column.key}'" if column.key else "")
             extras += " VIRTUAL" if column.virtual else ""
     watermark = table.watermark
-    return key, extras, watermark.expression if watermark and watermark.column == name else None
+    if watermark is None or watermark.column != name:
+        return key, extras, None
+    return key, extras, with_quoted_columns(watermark.expression, table)
 
 
 # --- functions ------------------------------------------------------------------------------------
@@ -206,7 +205,7 @@ def _describe_function(statement: s.DescribeFunction, manager: CatalogManager) -
     name = path[-1].upper()
     listed = {one.name: one for one in over_lists()}
     built_in, aggregate = (
-        find_function(name, manager.modules.used()),
+        find_function(name, manager.modules.kinds_used()),
         find_aggregate(name) or listed.get(name),
     )
     if len(path) > 1 or (built_in is None and aggregate is None):

@@ -42,7 +42,7 @@ _IDS: Final = (("__left_id1", "__left_id2"), ("__right_id1", "__right_id2"))
 
 
 def outer_sides(kind: JoinKind) -> tuple[int, ...]:
-    """Return the sides whose rows are told by whether they match: 0 is the left one, 1 the right one."""
+    """Return the sides whose rows are emitted depending on whether they match: 0 is the left one, 1 the right one."""
     return _OUTER[kind]
 
 
@@ -167,7 +167,7 @@ def _associations(
 ) -> d.JoinAssociationsDeclaration:
     outer = outer_sides(kind)
     is_half = kind in (JoinKind.SEMI, JoinKind.ANTI)
-    told = sides[_LEFT] if is_half else (*sides[_LEFT], *sides[_RIGHT])
+    emitted = sides[_LEFT] if is_half else (*sides[_LEFT], *sides[_RIGHT])
     return d.JoinAssociationsDeclaration(
         tuple(output),
         kind,
@@ -183,5 +183,5 @@ def _associations(
             )
             for side in outer
         ),
-        tuple(each.name for each in told),
+        tuple(each.name for each in emitted),
     )

@@ -26,6 +26,7 @@ from headrace.planner.expressions import (
     WindowCall,
     conjuncts,
 )
+from headrace.planner.strategies import JoinStrategy
 from headrace.planner.windows import WindowFunctionSpec, WindowProperty
 from headrace.types.logical import ArrayType, DataType, IntType, MapType, MultisetType, RowType, TimestampType
 
@@ -122,6 +123,8 @@ class Scan(LogicalNode):
     identifier: ObjectIdentifier
     #: Options of an OPTIONS hint; `table` has them already.
     hints: tuple[tuple[str, str], ...] = ()
+    #: Where the query names it.
+    place: Place | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def schema(self) -> Schema:
@@ -313,6 +316,8 @@ class Join(LogicalNode):
     #: Whether time attributes are still some behind it. Known when the condition is complete: see
     #: `rules/time_attributes.py`.
     keeps_times: bool = True
+    #: Of a hint: how BATCH mode computes it, and whether the hint names the left side.
+    strategy: tuple[JoinStrategy, bool] | None = None
     #: Where the condition is, or the join if it has none.
     place: Place | None = field(default=None, compare=False, repr=False)
 
@@ -437,6 +442,8 @@ class Sort(_Unary):
     """The input in order."""
 
     keys: tuple[SortKey, ...]
+    #: Where the first key is written.
+    place: Place | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def schema(self) -> Schema:
@@ -509,6 +516,8 @@ class Sink(_Unary):
     #: The columns that the statement filled; others are NULL. None: all.
     target_columns: tuple[str, ...] | None = None
     on_conflict: OnConflict | None = None
+    #: The query in the statement.
+    place: Place | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def schema(self) -> Schema:

@@ -12,6 +12,7 @@ from typing import Protocol
 from headrace.common.changelog import INSERT_ONLY, ChangelogMode
 from headrace.errors import InvariantViolation
 from headrace.planner.conflicts import ConflictRules, with_conflicts
+from headrace.planner.expressions import Place
 from headrace.planner.inference import infer_changelogs
 from headrace.planner.keys import Keys, infer_keys
 from headrace.planner.logical import Field, LogicalNode, OnConflict, Scan, Schema
@@ -30,6 +31,7 @@ from headrace.planner.rules import CONVERSIONS, REWRITES
 from headrace.planner.rules.nodes import exchanged
 from headrace.planner.rules.process_tables import check_uids
 from headrace.planner.rules.prune_columns import prune_columns
+from headrace.planner.rules.split_distinct import NOT_SPLIT, SplitAggregation, split_distinct
 from headrace.planner.rules.time_attributes import settle_time_attributes
 from headrace.planner.rules.tree import rewritten
 from headrace.types.logical import DataType
@@ -65,6 +67,8 @@ class SinkRequest:
     names: tuple[str, ...] = ()
     types: tuple[DataType, ...] = ()
     on_conflict: OnConflict | None = None
+    #: The query in the statement, for errors.
+    place: Place | None = None
 
     @property
     def schema(self) -> Schema:
@@ -120,6 +124,7 @@ def plan_job(
     *,
     conflicts: ConflictRules = ConflictRules(),  # noqa: B008 - frozen
     is_sharing: bool = True,
+    splitting: SplitAggregation = NOT_SPLIT,
 ) -> Plan:
     """Plan queries that run as one job.
 
@@ -128,6 +133,7 @@ def plan_job(
         sources: What is known of the tables that are read.
         conflicts: What holds where the primary key of a sink is not the query's own key.
         is_sharing: Whether equal parts of the queries run once.
+        splitting: How aggregations with DISTINCT are split.
 
     Raises:
         UnsupportedFeatureError: If there is no operator for something they ask for.
@@ -146,9 +152,10 @@ def plan_job(
                 accepts=request.accepts,
                 keys=request.keys,
                 on_conflict=request.on_conflict,
+                place=request.place,
             )
         )
-    roots = _with_strategies(made)
+    roots = _with_strategies(split_distinct(made, splitting))
     if is_sharing:
         roots = share(roots)
     check_uids(roots)

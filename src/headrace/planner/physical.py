@@ -522,6 +522,8 @@ class Sink(OneInput):
     on_conflict: OnConflict | None = None
     #: The query's own key, for ON CONFLICT.
     upsert_key: tuple[int, ...] = ()
+    #: The query in the statement.
+    place: Place | None = field(default=None, compare=False, repr=False)
 
 
 def walk(roots: Iterable[PhysicalNode]) -> list[PhysicalNode]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from headrace.catalog.identifier import ObjectIdentifier
@@ -14,31 +15,60 @@ from headrace.catalog.objects import (
     MetadataColumn,
 )
 from headrace.config.secrets import looks_secret, mask_uri
+from headrace.planner.dialect.tokens import TokenKind, tokenize
 from headrace.planner.logical import Schema
-from headrace.types.logical import quote_name, quote_text
+from headrace.types.logical import MAX_LENGTH, DataType, quote_name, quote_text
 
-__all__ = ["create_catalog_text", "create_table_text", "create_view_text", "declared_lines"]
+__all__ = [
+    "create_catalog_text",
+    "create_table_text",
+    "create_view_text",
+    "declared_lines",
+    "with_quoted_columns",
+]
 
 #: Seconds of each unit, the longest first.
 _LENGTHS = ((86_400, "DAY"), (3_600, "HOUR"), (60, "MINUTE"), (1, "SECOND"))
+_FULL_TYPES = {"STRING": f"VARCHAR({MAX_LENGTH})", "BYTES": f"VARBINARY({MAX_LENGTH})"}
+#: Names of fields are in backquotes.
+_SHORT_TYPES = re.compile(r"`(?:[^`]|``)*`|\b(?:STRING|BYTES)\b")
 #: What Flink writes in place of a password.
 HIDDEN = "******"
 
 
-def _column(column: Column) -> str:
+def with_quoted_columns(expression: str, table: CatalogTable) -> str:
+    """Write an expression over columns of a table on one line, with their names in backquotes, as Flink does."""
+    names = {each.name for each in table.columns}
+    pieces, end, before = [], 0, TokenKind.END
+    for token in tokenize(expression):
+        start, stop = token.span.start, token.span.end
+        pieces.append(" " if end and expression[end:start] else "")
+        # The word behind a string is the unit of an interval.
+        is_column = token.kind is TokenKind.WORD and token.text in names and before is not TokenKind.STRING
+        pieces.append(quote_name(token.text) if is_column else expression[start:stop])
+        end, before = stop, token.kind
+    return "".join(pieces).strip()
+
+
+def _column(column: Column, table: CatalogTable) -> str:
     comment = f" COMMENT {quote_text(column.comment)}" if column.comment else ""
     match column:
         case ComputedColumn():
-            return f"{quote_name(column.name)}{_origin(column)}{comment}"
+            return f"{quote_name(column.name)}{_origin(column, table)}{comment}"
         case _:
-            return f"{quote_name(column.name)} {column.type.summary()}{_origin(column)}{comment}"
+            return f"{quote_name(column.name)} {_full_type(column.type)}{_origin(column, table)}{comment}"
 
 
-def _origin(column: Column) -> str:
+def _full_type(data_type: DataType) -> str:
+    """Write a type without the short names of the longest strings, as Flink does here."""
+    return _SHORT_TYPES.sub(lambda found: _FULL_TYPES.get(found[0], found[0]), data_type.summary())
+
+
+def _origin(column: Column, table: CatalogTable) -> str:
     """Say where the values of a column come from, if they are not stored as they are."""
     match column:
         case ComputedColumn():
-            return f" AS {column.expression}"
+            return f" AS {with_quoted_columns(column.expression, table)}"
         case MetadataColumn():
             key = f" FROM {quote_text(column.key)}" if column.key else ""
             return f" METADATA{key}{' VIRTUAL' if column.virtual else ''}"
@@ -56,21 +86,22 @@ def _key(table: CatalogTable) -> list[str]:
 def _with(options: Mapping[str, str]) -> str:
     pairs = ",\n  ".join(
         f"{quote_text(key)} = {quote_text(HIDDEN if looks_secret(key) else mask_uri(value))}"
-        for key, value in options.items()
+        for key, value in sorted(options.items())
     )
     return f"WITH (\n  {pairs}\n)"
 
 
 def declared_lines(schema: Schema, table: CatalogTable | None) -> list[str]:
     """Return a line per column, and those of watermark and primary key if it is a table of the catalog."""
-    origins = {column.name: _origin(column) for column in table.columns} if table is not None else {}
+    origins = {column.name: _origin(column, table) for column in table.columns} if table is not None else {}
     lines = [f"{quote_name(each.name)} {each.summary()}{origins.get(each.name, '')}" for each in schema]
     if table is None:
         return lines
     if table.watermark is not None:
         name = table.watermark.column
         (kind,) = (each.type.summary() for each in schema if each.name == name)
-        lines.append(f"WATERMARK FOR {quote_name(name)}: {kind} AS {table.watermark.expression}")
+        expression = with_quoted_columns(table.watermark.expression, table)
+        lines.append(f"WATERMARK FOR {quote_name(name)}: {kind} AS {expression}")
     return [*lines, *_key(table)]
 
 
@@ -78,9 +109,10 @@ def create_table_text(identifier: ObjectIdentifier, table: CatalogTable, tempora
     """CREATE TABLE with everything the table was made with, but for passwords."""
     if table.materialization is not None:
         return _create_materialized_text(identifier, table, table.materialization)
-    lines = [_column(column) for column in table.columns]
+    lines = [_column(column, table) for column in table.columns]
     if table.watermark is not None:
-        lines.append(f"WATERMARK FOR {quote_name(table.watermark.column)} AS {table.watermark.expression}")
+        expression = with_quoted_columns(table.watermark.expression, table)
+        lines.append(f"WATERMARK FOR {quote_name(table.watermark.column)} AS {expression}")
     lines += _key(table)
     body = ",\n  ".join(lines)
     parts = [f"CREATE {'TEMPORARY ' if temporary else ''}TABLE {identifier} (\n  {body}\n)"]
@@ -117,12 +149,12 @@ def _create_materialized_text(
 def create_catalog_text(name: str, properties: Mapping[str, str], comment: str | None) -> str:
     """CREATE CATALOG with its options, but for passwords."""
     said = f"COMMENT {quote_text(comment)}\n" if comment else ""
-    return f"CREATE CATALOG {quote_name(name)}\n{said}{_with(dict(sorted(properties.items())))}\n"
+    return f"CREATE CATALOG {quote_name(name)}\n{said}{_with(properties)}\n"
 
 
 def create_view_text(identifier: ObjectIdentifier, view: CatalogView, temporary: bool = False) -> str:
     """CREATE VIEW with the names of its columns and its query."""
-    columns = ", ".join(quote_name(column.name) for column in view.columns)
-    comment = f" COMMENT {quote_text(view.comment)}" if view.comment else ""
+    columns = ",\n  ".join(quote_name(column.name) for column in view.columns)
+    comment = f"COMMENT {quote_text(view.comment)}\n" if view.comment else ""
     kind = "TEMPORARY VIEW" if temporary else "VIEW"
-    return f"CREATE {kind} {identifier} ({columns}){comment}\nAS {view.expanded_query}\n"
+    return f"CREATE {kind} {identifier} (\n  {columns}\n)\n{comment}AS {view.expanded_query}\n"

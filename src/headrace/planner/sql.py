@@ -67,8 +67,8 @@ def parse_statement(text: str) -> Statement:
     """
     found = parse_statements(text)
     if len(found) != 1:
-        what = "there is no statement" if not found else f"these are {len(found)} statements"
-        raise SqlParseError(f"{what} where one is expected", sql=text, line=1, column=1)
+        what = "no statement" if not found else f"{len(found)} statements"
+        raise SqlParseError(f"expected one statement; got {what}", sql=text, line=1, column=1)
     return found[0]
 
 

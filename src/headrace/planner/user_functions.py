@@ -6,14 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.catalog.functions import FunctionKind, UserFunction
-from headrace.operators.table.user_functions import UserAggregate
-from headrace.planner.opened_functions import (
-    LookupCall,
+from headrace.operators.table.opened_functions import (
     OpenedAsyncFunction,
     OpenedFunction,
-    OpenedLookup,
     OpenedTableFunction,
 )
+from headrace.operators.table.user_functions import UserAggregate
+from headrace.planner.opened_lookups import LookupCall, OpenedLookup
 from headrace.types.logical import ArrayType, RowType
 
 __all__ = ["aggregate_of", "callable_of", "is_pandas"]

@@ -71,6 +71,8 @@ def _differences(
         before, now = getattr(recorded, field), getattr(report, field)
         if before != now:
             yield field.replace("_", " "), f"{_shown(now)}; the job had {_shown(before)}"
+    if replayed.missing:
+        yield "input", f"{replayed.missing} buffers that the job sent were not sent in the replay"
     if replayed.is_clock_exhausted:
         yield "clock", "it was read more often than when the job ran"
 

@@ -6,9 +6,12 @@ headrace and the standard library are stepped over, so the first stop is in a fu
 from __future__ import annotations
 
 import importlib
+import os
 import pdb
 import sys
-from collections.abc import Sequence
+import threading
+import traceback
+from collections.abc import Callable, Sequence
 from types import FrameType, TracebackType
 from typing import Any, Protocol
 
@@ -42,13 +45,13 @@ class StopBeforeRecord:
 
     def __init__(self, debugger: Debugger, number: int, subtask: SubtaskId | None) -> None:
         self._debugger = debugger
-        self._number = number
+        self.number = number
         self.subtask = subtask
         self.has_stopped = False
 
     def __call__(self, subtask: SubtaskId, number: int, record: Any) -> None:
         """Take notice of a record that a subtask is about to process."""
-        if self.has_stopped or number != self._number or self.subtask not in (None, subtask):
+        if self.has_stopped or number != self.number or self.subtask not in (None, subtask):
             return
         self.has_stopped = True
         self._debugger.stop()
@@ -88,6 +91,7 @@ class PdbDebugger(pdb.Pdb):
         sys.settrace(None)
         while error.__cause__ is not None:
             error = error.__cause__
+        self.message("".join(traceback.format_exception_only(error)).rstrip())
         self.reset()
         self.interaction(None, error.__traceback__)
 
@@ -114,18 +118,33 @@ class PdbDebugger(pdb.Pdb):
 class DebugpyDebugger:
     """Waits for an editor that speaks the debug adapter protocol, and stops there.
 
+    Args:
+        port: Where it listens.
+        say: Told what it waits for.
+
     Raises:
-        ConfigurationError: If debugpy is not installed.
+        ConfigurationError: If debugpy is not installed, or the port is in use.
     """
 
-    def __init__(self, port: int = _DEBUGPY_PORT) -> None:
+    def __init__(
+        self, port: int = _DEBUGPY_PORT, *, say: Callable[[str], object] = lambda text: None
+    ) -> None:
+        # Python's own modules are not stepped into, so that they are frozen is nothing to warn of.
+        os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
         try:
             self._debugpy: Any = importlib.import_module("debugpy")
         except ImportError as error:
             raise ConfigurationError(
                 "debugpy is not installed", hint="pip install debugpy, or use --debugger pdb"
             ) from error
-        self._debugpy.listen(("127.0.0.1", port))
+        try:
+            self._debugpy.listen(("127.0.0.1", port))
+        except (RuntimeError, OSError) as error:
+            raise ConfigurationError(
+                f"debugpy cannot listen on 127.0.0.1:{port}: {error}",
+                hint="end the other replay that waits for an editor, or use --debugger pdb",
+            ) from error
+        say(f"waiting for an editor to attach to 127.0.0.1:{port}")
         self._debugpy.wait_for_client()
 
     def stop(self) -> None:
@@ -141,4 +160,17 @@ class DebugpyDebugger:
         raise ConfigurationError("set breakpoints in the editor; --break is for pdb")
 
     def post_mortem(self, error: BaseException) -> None:
-        """Editors stop where an error is raised, by their own settings."""
+        """Stop where an error was raised first, if the editor stops for uncaught errors, as editors do by default."""
+        while error.__cause__ is not None:
+            error = error.__cause__
+        pydevd: Any = importlib.import_module("pydevd")  # comes with debugpy
+        tracer = pydevd.get_global_debugger()
+        thread = threading.current_thread()
+        state = tracer.set_additional_thread_info(thread)
+        state.is_tracing += 1
+        try:
+            tracer.stop_on_unhandled_exception(
+                tracer, thread, state, (type(error), error, error.__traceback__)
+            )
+        finally:
+            state.is_tracing -= 1

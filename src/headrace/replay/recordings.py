@@ -12,6 +12,7 @@ from headrace.runtime.epoch.recording import (
     RecordedEpoch,
     copy_path,
     has_failed,
+    has_outcome,
     read_epoch,
     read_job,
     recorded_epochs,
@@ -44,6 +45,12 @@ class JobRecording:
         """
         return read_epoch(self.directory, number, self.code_of)
 
+    def last(self) -> RecordedEpoch:
+        """Return the last epoch that was completed, or has failed; one under way if there is no other."""
+        numbers = self.epochs
+        ended = (number for number in reversed(numbers) if has_outcome(self.directory, number))
+        return self.epoch(next(ended, numbers[-1]))
+
     def last_failure(self) -> RecordedEpoch:
         """Return the last epoch that failed.
 
@@ -52,7 +59,7 @@ class JobRecording:
         """
         for number in reversed(self.epochs):
             if has_failed(self.directory, number):
-                return self.epoch(number)
+                return read_epoch(self.directory, number, self.code_of, failed=True)
         raise StateError(
             f"no epoch recorded in {self.directory} has failed",
             hint="name an epoch with --epoch; failures of the driver, such as of a committer, cannot be replayed",

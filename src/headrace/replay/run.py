@@ -35,6 +35,8 @@ class ReplayResult:
     recorded_error: HeadraceError | None = None
     #: Whether it was left in the debugger.
     was_quit: bool = False
+    #: Why the record to stop before did not come; empty if it did, or if there was none.
+    not_reached: str = ""
 
 
 def replay_epoch(
@@ -89,7 +91,26 @@ def replay_epoch(
             _output(session, done),
             {session.name_of(name): each.report.records_in for name, each in done.items()},
             recorded_error=epoch.error,
+            not_reached=""
+            if stopper is None or stopper.has_stopped
+            else _not_reached(stopper, subtask, done),
         )
+
+
+def _not_reached(stopper: StopBeforeRecord, name: str | None, done: Mapping[SubtaskId, SubtaskReplay]) -> str:
+    number = stopper.number
+    if stopper.subtask is None:
+        most = max((each.report.records_in for each in done.values()), default=0)
+        return f"no subtask got {number} records in this epoch; the most that one got is {most}"
+    replayed = done.get(stopper.subtask)
+    if replayed is None:
+        return f"{name} had ended before this epoch"
+    got = replayed.report.records_in
+    if got < number:
+        return (
+            f"{name} got {got} record{'s' if got != 1 else ''} in this epoch, so there is no record {number}"
+        )
+    return f"{name} does not call functions of the program record by record"
 
 
 def find_subtask(session: ReplaySession, text: str) -> SubtaskId:

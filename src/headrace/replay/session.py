@@ -17,18 +17,22 @@ from functools import partial
 from typing import Any
 
 from headrace.elements import Batch
+from headrace.errors import StateError
 from headrace.graph.table_job import is_table_vertex
 from headrace.operators.io import SinkTask, SourceTask
 from headrace.operators.recorded_reader import RecordedReader
+from headrace.replay.live import ScriptPlayer
 from headrace.replay.recordings import JobRecording
 from headrace.replay.watched_records import WatchedRecords
 from headrace.runtime.epoch.layout import Layout
-from headrace.runtime.epoch.messages import SubtaskId, SubtaskReport, TaskTrace
+from headrace.runtime.epoch.messages import SubtaskId, SubtaskPlan, SubtaskReport, TaskTrace
 from headrace.runtime.epoch.recording import RecordedEpoch
 from headrace.runtime.exchange.buffers import Header, read_header
 from headrace.runtime.task.chain import ChainLink
 from headrace.runtime.task.kept_tasks import close_quietly
 from headrace.runtime.task.level import JobCode
+from headrace.runtime.task.live_task import LiveTask
+from headrace.runtime.task.script import Script, read_script
 from headrace.runtime.task.stream_task import StreamTask
 from headrace.runtime.task.task_clock import FixedClock, RecordedClock, TaskClock
 from headrace.runtime.task.trace import Trace
@@ -47,6 +51,8 @@ class SubtaskReplay:
     sinks: dict[str, list[tuple[Any, int | None]]] = field(default_factory=dict)
     #: Whether the clock was read more often than when the job ran.
     is_clock_exhausted: bool = False
+    #: Buffers that the subtask of a live job got, and that those before it did not send now.
+    missing: int = 0
 
 
 class ReplaySession:
@@ -101,7 +107,15 @@ class ReplaySession:
                     if replayed is not None:
                         done[subtask] = replayed
                 else:
-                    done[subtask] = self._run(subtask, self._inbox.pop((level, partition), []))
+                    replayed = self._run(subtask, self._inbox.pop((level, partition), []))
+                    if replayed is not None:
+                        done[subtask] = replayed
+        if not done and self.epoch.planned.is_live:
+            raise StateError(
+                f"only the start of epoch {self.plan.epoch} is recorded",
+                hint="an epoch of a live job is recorded when its barrier has passed, or when a function raises; "
+                "choose another one with --epoch",
+            )
         return done
 
     def name_of(self, subtask: SubtaskId) -> str:
@@ -113,8 +127,12 @@ class ReplaySession:
         nodes = (node for vertex in self.code.job.vertices for node in vertex.operators)
         return next((node.name for node in nodes if node.operator_id == operator_id), operator_id)
 
-    def _run(self, subtask: SubtaskId, buffers: list[tuple[Header, bytes]]) -> SubtaskReplay:
-        trace = self._trace_of(subtask)
+    def _run(self, subtask: SubtaskId, buffers: list[tuple[Header, bytes]]) -> SubtaskReplay | None:
+        recorded = self._recorded_trace(subtask)
+        trace = self._trace_of(subtask, recorded)
+        if self.epoch.planned.is_live:
+            script = None if recorded is None else recorded.script
+            return None if script is None else self._run_live(subtask, read_script(script), trace, buffers)
         task = StreamTask(self.code.job, self.layout, subtask, self.code.lineage, self._settings, trace=trace)
         self._closing.callback(close_quietly, task)
         trace.expect(task.in_order(buffers))
@@ -122,8 +140,22 @@ class ReplaySession:
         task.begin(self.plan, 0 if report is None else report.spark_attempt, self._send)
         for _ in task.process(buffers):
             pass
-        exhausted = isinstance(trace.clock, RecordedClock) and trace.clock.is_exhausted
-        return SubtaskReplay(task.report(), trace.sinks, exhausted)
+        return SubtaskReplay(task.report(), trace.sinks, _is_exhausted(trace))
+
+    def _run_live(
+        self, subtask: SubtaskId, script: Script, trace: ReplayTrace, buffers: list[tuple[Header, bytes]]
+    ) -> SubtaskReplay:
+        report = self.epoch.reports.get(subtask)
+        code = self.code
+        task = LiveTask(code.job, self.layout, subtask, code.lineage, self._settings, trace=trace)
+        self._closing.callback(close_quietly, task)
+        player = ScriptPlayer(script, self.name_of(subtask), buffers, has_failed=report is None)
+        trace.expect(player.input)
+        if player.has_copies:
+            trace.expect_others()
+        task.begin(self.plan, 0 if report is None else report.spark_attempt, self._send)
+        player.play(task)
+        return SubtaskReplay(task.report(), trace.sinks, _is_exhausted(trace), player.missing)
 
     def _run_table(self, subtask: SubtaskId) -> SubtaskReplay | None:
         # Few jobs need the modules of tables, and they take long to import.
@@ -135,12 +167,15 @@ class ReplaySession:
     def _send(self, level: int, partition: int, buffer: bytes) -> None:
         self._inbox[level, partition].append((read_header(buffer), buffer))
 
-    def _trace_of(self, subtask: SubtaskId) -> ReplayTrace:
+    def _recorded_trace(self, subtask: SubtaskId) -> TaskTrace | None:
         report = self.epoch.reports.get(subtask)
-        trace = None if report is None else report.trace
-        if trace is None:
-            failed = self.epoch.task_files("task", subtask)
-            trace = pickle.loads(read_file(failed[-1])) if failed else None
+        if report is not None:
+            return report.trace
+        failed = self.epoch.task_files("task", subtask)
+        return pickle.loads(read_file(failed[-1])) if failed else None
+
+    def _trace_of(self, subtask: SubtaskId, trace: TaskTrace | None) -> ReplayTrace:
+        report = self.epoch.reports.get(subtask)
         before = None if self._before_record is None else partial(self._before_record, subtask)
         return self._make_trace(
             subtask,
@@ -148,7 +183,7 @@ class ReplaySession:
             attempt_id=None if report is None else report.attempt_id,
             before_record=before,
             runs_sinks=self._runs_sinks,
-            inputs=self._input_of(subtask, report),
+            inputs=self._input_of(subtask, trace),
         )
 
     def _make_trace(self, subtask: SubtaskId, **arguments: Any) -> ReplayTrace:
@@ -157,11 +192,21 @@ class ReplaySession:
     def _clock(self, trace: TaskTrace | None) -> TaskClock:
         return FixedClock(self.epoch.planned.planned_ms) if trace is None else RecordedClock(trace.clock)
 
-    def _input_of(self, subtask: SubtaskId, report: SubtaskReport | None) -> Sequence[bytes] | None:
+    def _input_of(self, subtask: SubtaskId, trace: TaskTrace | None) -> Sequence[bytes] | None:
+        """Return what a source has read; None if it was not kept, so that the source is asked again."""
         kept = self.epoch.task_files("input", subtask)
-        if report is not None:
-            kept = [path for path in kept if path.endswith(report.attempt_id)]
-        return pickle.loads(read_file(kept[-1])) if kept else None
+        if kept:
+            content: Sequence[bytes] = pickle.loads(read_file(kept[-1]))
+            return content
+        plans: Sequence[SubtaskPlan] = [self.plan.subtasks[subtask]]
+        if self.epoch.planned.is_live:
+            script = None if trace is None else trace.script
+            plans = () if script is None else read_script(script).feeds
+        return None if any(plan.slices for plan in plans) else ()
+
+
+def _is_exhausted(trace: Trace) -> bool:
+    return isinstance(trace.clock, RecordedClock) and trace.clock.is_exhausted
 
 
 class ReplayTrace(Trace):
@@ -203,6 +248,9 @@ class ReplayTrace(Trace):
 
     def expect(self, buffers: list[tuple[Header, bytes]]) -> None:
         """Take notice of the epoch's input, in the order in which it will be read."""
+
+    def expect_others(self) -> None:
+        """Take notice that there is input of other epochs in between."""
 
     def pieces(self, batches: Iterator[Batch]) -> Iterator[Batch]:
         """Say so before each record, if anything waits for one."""

@@ -36,6 +36,7 @@ class RestClient:
         token: What to show.
         authorities: A file with the certificates to trust; those of the system if None.
         timeout_s: How long an answer may take.
+        option: What chooses another cluster on the command line.
     """
 
     host: str
@@ -44,6 +45,7 @@ class RestClient:
     token: str | None = field(default=None, repr=False)
     authorities: str | None = None
     timeout_s: float = 60.0
+    option: str = "-m"
 
     @classmethod
     def of(cls, configuration: Configuration, address: str | None = None) -> Self:
@@ -118,7 +120,7 @@ class RestClient:
         except (OSError, http.client.HTTPException) as error:
             raise ClusterError(
                 f"no answer from {self.url}: {_reason(error)}",
-                hint="check that the cluster is running, or choose another one with -m HOST:PORT",
+                hint=f"check that the cluster is running, or choose another one with {self.option} HOST:PORT",
             ) from error
         finally:
             connection.close()

@@ -15,6 +15,8 @@ T = TypeVar("T")
 
 JSON = "application/json; charset=UTF-8"
 TEXT = "text/plain; charset=UTF-8"
+#: A job that is submitted: a `StoredJob` in msgpack.
+JOB_TYPE = "application/vnd.headrace.job"
 
 
 @dataclass(frozen=True)

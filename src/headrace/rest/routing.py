@@ -21,6 +21,8 @@ _HEX_ID = re.compile(r"[0-9a-fA-F]{32}")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _COUNT = re.compile(r"[0-9]{1,18}")
 _NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,128}")
+#: The name of a table, with those of its catalog and database, maybe in backquotes.
+_PATH = re.compile(r"[^/\\\x00-\x1f]{1,512}")
 #: What a parameter of a path may look like, and how the OpenAPI document says it.
 PARAMETERS: Mapping[str, tuple[re.Pattern[str], dict[str, Any]]] = {
     "jobid": (_HEX_ID, {"type": "string", "pattern": "^[0-9a-fA-F]{32}$"}),
@@ -34,6 +36,7 @@ PARAMETERS: Mapping[str, tuple[re.Pattern[str], dict[str, Any]]] = {
     "filename": (_NAME, {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,128}$"}),
     "sessionhandle": (_UUID, {"type": "string", "format": "uuid"}),
     "operationhandle": (_UUID, {"type": "string", "format": "uuid"}),
+    "tablename": (_PATH, {"type": "string", "pattern": r"^[^/\\\x00-\x1f]{1,512}$"}),
     "token": (_COUNT, {"type": "integer", "minimum": 0, "maximum": 10**18 - 1}),
     "jarid": (_NAME, {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,128}$"}),
 }

@@ -19,8 +19,8 @@ from headrace.config.options import execution
 from headrace.errors import ClusterError, JobCancelledError, JobExecutionError
 from headrace.graph.job_graph import JobGraph
 from headrace.rest.client import RestClient
+from headrace.rest.http import JOB_TYPE
 from headrace.rest.resources.accumulators import unpacked_accumulators
-from headrace.rest.resources.programs import JOB_TYPE
 from headrace.runtime.artifacts import bundle
 from headrace.runtime.high_availability.job_store import StoredJob
 from headrace.spark.user_code import pack_graph

@@ -11,7 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from headrace.connectors.base import FileRead
 from headrace.errors import FormatError
@@ -25,7 +29,9 @@ _FORMATS = ("json", "csv")
 _BYTES = "ISO-8859-1"
 #: How much of a record an error shows.
 _SHOWN = 200
-_SAID = re.compile(r"bad record in (?P<path>\S+): (?P<record>.*)", re.DOTALL)
+#: Larger files are not searched for the line of a record.
+_SEARCHED_BYTES = 64 << 20
+_SAID = re.compile(r"bad (?P<format>\w+) record in (?P<path>\S+): (?P<record>.*)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -96,8 +102,8 @@ class BadRecords:
         if not self.read.ignores_errors:
             text = f"coalesce({record}, {self._not_utf8})" if self._texts else record
             shown = f"make_valid_utf8({_decoded(text)})" if self._reads_bytes else text
-            told = f"concat('bad record in ', _metadata.file_path, ': ', left({shown}, {_SHOWN}))"
-            return f"({self.error}) IS NULL OR raise_error({told})"
+            told = f"'bad {self.read.format} record in ', _metadata.file_path, ': ', left({shown}, {_SHOWN})"
+            return f"({self.error}) IS NULL OR raise_error(concat({told}))"
         # What has the shape of a record has fields that could not be converted. They are NULL.
         check = self._is_json_object if self.read.format == "json" else self._has_all_columns
         return f"{RECORD} IS NULL OR {check(record)}"
@@ -121,12 +127,30 @@ def bad_record(said: str) -> FormatError | None:
     found = _SAID.fullmatch(said)
     if found is None:
         return None
+    line = _line_of(found["path"], found["record"])
+    place = found["path"] if line is None else f"{found['path']}, line {line}"
     return FormatError(
-        f"{found['path']}: cannot read a record as a row of the table: {found['record']!r}",
-        example=found["record"].encode(),
-        hint="correct the file or the table; the option 'json.ignore-parse-errors' or 'csv.ignore-parse-errors' "
-        "skips records that cannot be read",
+        f"{place}: a record does not match the columns of the table",
+        example=found["record"],
+        hint=f"correct the file or the table, or set '{found['format']}.ignore-parse-errors' = 'true' to skip them",
     )
+
+
+def _line_of(path: str, record: str) -> int | None:
+    """Return the first line of a file on this machine that has this record; None if it is not to be found quickly."""
+    parts = urlsplit(path)
+    first = record.splitlines()[0] if record.strip() else ""
+    if parts.scheme != "file" or not first:
+        return None
+    with suppress(OSError):
+        file = Path(url2pathname(parts.path))
+        if file.stat().st_size <= _SEARCHED_BYTES:
+            with file.open(encoding="utf-8", errors="replace", newline="\n") as lines:
+                for number, line in enumerate(lines, 1):
+                    text = line.rstrip("\r\n")
+                    if text == first or (len(first) >= _SHOWN and text.startswith(first)):
+                        return number
+    return None
 
 
 def _decoded(text: str) -> str:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark import SparkContext
+from pyspark import SparkContext, StorageLevel
 from pyspark.core.rdd import RDD
 from pyspark.serializers import NoOpSerializer
 
@@ -38,6 +38,15 @@ def buffers_behind(context: SparkContext, shuffle: Any) -> RDD[Any]:
     jvm = context._jvm
     assert jvm is not None
     return RDD(jvm.PythonRDD.valueOfPair(shuffle), context, NoOpSerializer())
+
+
+def keep(context: SparkContext, buffers: Any) -> None:
+    """Have Spark keep the buffers of a stage, an RDD of Java, until it is told otherwise: on disk, whatever there is.
+
+    What is too large for memory goes to the disk anyway. But Spark then asks for memory for all of a partition at once
+    when it is read, and a heap that is large enough for everything else is not for that.
+    """
+    buffers.persist(context._getJavaStorageLevel(StorageLevel.DISK_ONLY))
 
 
 def remove_shuffles(context: SparkContext, shuffles: Sequence[Any]) -> None:

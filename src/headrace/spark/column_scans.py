@@ -15,11 +15,13 @@ from pyspark.sql import DataFrame, SparkSession
 from headrace.connectors.base import FilePiece, Slice, SparkSource
 from headrace.errors import TaskLostError
 from headrace.operators.table.declarations import TableScanDeclaration, TableWatermarkSpec
-from headrace.operators.table.factory import as_spark_gives
 from headrace.operators.table.packed_input import PackedInput
-from headrace.operators.table.steps import Schema, Step, mentioned, read_by, read_steps
+from headrace.operators.table.spark_types import as_spark_gives
+from headrace.operators.table.steps import Schema, Step, mentioned, read_by
 from headrace.spark.known_times import KnownTimes, computed_watermark, stored_time, time_literal
+from headrace.spark.python_calls import CallSite
 from headrace.spark.table_frames import PACKET_DDL, ddl
+from headrace.spark.table_session import TableSession
 from headrace.spark.table_worker import PieceRead, TableFunctions
 
 
@@ -49,11 +51,11 @@ class ColumnScan:
         return seed.mapInArrow(function, ddl(self.columns, has_kinds=False))
 
     def packets(
-        self, session: SparkSession, functions: TableFunctions, packed: PackedInput, target: str
+        self, session: SparkSession, functions: TableFunctions, packed: PackedInput, site: CallSite
     ) -> DataFrame:
         """Return the rows of all subtasks in packets for a node; only the columns that these have are read."""
         numbered = self.pieces_for(packed)
-        function = functions.reading_pieces(self.vertex_id, numbered, self.time, (target, packed))
+        function = functions.reading_pieces(self.vertex_id, numbered, self.time, (packed, site))
         seed = session.range(0, len(numbered), 1, max(1, len(numbered)))
         return seed.mapInArrow(function, PACKET_DDL)
 
@@ -77,19 +79,19 @@ class ColumnScan:
             sums.update(each.spent_ns)
         return dict(sums)
 
-    def times(self, session: SparkSession, watermark: TableWatermarkSpec) -> Callable[[int], int]:
+    def times(self, session: TableSession, watermark: TableWatermarkSpec) -> Callable[[int], int]:
         """Return what tells how far event time came in the rows of a subtask; once they are read."""
         kind = next(column.spark_type for column in self.columns if column.name == self.time)
 
         known: list[KnownTimes] = []
-        own = computed_watermark(session, watermark, kind)
+        own = computed_watermark(session.zone, watermark, kind)
 
         def ms(subtask: int) -> int:
             if own is not None:
                 return own(self._highest(subtask))
             if not known:  # all at once: Spark has to be asked
                 highest = {each: time_literal(kind, self._highest(each)) for each, _ in self.pieces}
-                known.append(KnownTimes(session, watermark, highest))
+                known.append(KnownTimes(session.spark, watermark, highest))
             return known[0].ms(subtask)
 
         return ms
@@ -160,7 +162,8 @@ def _used(names: Sequence[str], scan: TableScanDeclaration, behind: Sequence[Seq
     first = scan.fragment.steps if scan.fragment is not None else ()
     texts: list[str] = [] if scan.watermark is None else [scan.watermark.time]
     for steps in behind:
-        read = read_by(read_steps([*first, *steps]))
+        # Spark runs the steps as they are: also what none but a later step drops has to be there.
+        read = read_by([*first, *steps])
         if read is None:
             return set(names)
         texts += read

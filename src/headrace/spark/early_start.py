@@ -23,7 +23,6 @@ import shutil
 import signal
 import struct
 import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Mapping
@@ -37,7 +36,7 @@ from headrace.config.configuration import Configuration
 from headrace.config.secrets import looks_secret
 from headrace.errors import HeadraceError
 from headrace.spark.installation import spark_home
-from headrace.spark.jvm_output import JvmOutput
+from headrace.spark.jvm_output import JvmOutput, quiet_gateway_log
 from headrace.spark.settings import (
     check_java_home,
     is_on_this_machine,
@@ -47,6 +46,7 @@ from headrace.spark.settings import (
     spark_settings,
 )
 from headrace.util.application_log import WORKERS_LOG, ApplicationLog, application_log
+from headrace.util.host_directories import make_temporary
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway, JavaObject
@@ -58,9 +58,14 @@ _GATEWAY_PORT: Final = "PYSPARK_GATEWAY_PORT"
 _GATEWAY_SECRET: Final = "PYSPARK_GATEWAY_SECRET"  # noqa: S105 - a name
 #: Variables that other Sparks and other ways to start it are arranged with.
 _OTHERS: Final = (_GATEWAY_PORT, "SPARK_HOME", "SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
-#: What PySpark sets where it is missing, whoever makes the context.
-_PYSPARK_DEFAULTS: Final = {"spark.serializer.objectStreamReset": "100"}
+#: What PySpark sets where it is missing (its DEFAULT_CONFIGS): a context without it is not what PySpark would make.
+_PYSPARK_DEFAULTS: Final = {
+    "spark.serializer.objectStreamReset": "100",
+    "spark.sql.artifact.isolation.enabled": "false",
+}
 _POLL_S: Final = 0.01
+#: The file in which Java says where it listens.
+_ADDRESS: Final = "address"
 
 _log = logging.getLogger(__name__)
 
@@ -103,7 +108,7 @@ def taken(configuration: Configuration, least_threads: int) -> tuple[JavaGateway
         early.abandon()
         return None
     _taken.append(early)
-    return early.take(wanted["spark.master"])
+    return early.take()
 
 
 def abandon() -> None:
@@ -122,10 +127,12 @@ class EarlySpark:
     """A Java process with a Spark context that nobody uses yet."""
 
     def __init__(self, configuration: Configuration, log: ApplicationLog, classes: str) -> None:
+        # The program may have set up its log by the time the connections are closed.
+        quiet_gateway_log()
         self._plain_settings = spark_settings(configuration, log)
         self._settings = _PYSPARK_DEFAULTS | launch_settings(configuration, log, classes=classes)
         self._directory = os.getcwd()
-        self._contact = Path(tempfile.mkdtemp(prefix="headrace-early-"))
+        self._contact = make_temporary("early start")
         self._address: tuple[int, str] | None = None
         variables = launch_variables(configuration, os.environ)
         #: What the environment must be when it is taken: the variables are set for good by then.
@@ -141,22 +148,22 @@ class EarlySpark:
         self._thread.start()
 
     def fits(self, settings: Mapping[str, str], variables: Mapping[str, str], directory: str) -> bool:
-        """Whether Java would be started the same way now; how many threads Spark has may differ."""
+        """Whether Spark would be started the same way now. A live job needs more threads, so it gets another one."""
         is_same_place = directory == self._directory and dict(variables) == self._expected
-        master = {"spark.master": self._plain_settings["spark.master"]}
-        return is_same_place and {**settings, **master} == self._plain_settings
+        return is_same_place and dict(settings) == self._plain_settings
 
-    def take(self, master: str) -> tuple[JavaGateway, JavaObject] | None:
-        """Wait until it has started, and return the way to it; None if it could not start.
-
-        Args:
-            master: With how many threads. A live job needs more; then the context is made again, and not Java.
-        """
+    def take(self) -> tuple[JavaGateway, JavaObject] | None:
+        """Wait until it has started, and return the way to it; None if it could not start."""
         from pyspark.core.context import DEFAULT_CONFIGS
         from pyspark.java_gateway import launch_gateway
 
         self._thread.join()
-        if self._address is None or not all(key in self._settings for key in DEFAULT_CONFIGS):
+        missing = DEFAULT_CONFIGS.keys() - self._settings.keys()
+        if self._address is None or missing:
+            _log.info(
+                "Spark's early start is not used: %s",
+                f"it lacks {sorted(missing)}" if missing else "it failed",
+            )
             self.abandon()
             return None
         port, secret = self._address
@@ -168,9 +175,6 @@ class EarlySpark:
         gateway.proc = self.process
         java = gateway.jvm.org.apache.spark
         context = java.api.java.JavaSparkContext(java.SparkContext.getOrCreate())
-        if master != self._settings["spark.master"]:
-            context.stop()
-            context = java.api.java.JavaSparkContext(self._conf(gateway, {"spark.master": master}))
         return gateway, context
 
     def abandon(self) -> None:
@@ -181,7 +185,7 @@ class EarlySpark:
         assert self.process.stdin is not None
         with suppress(OSError):
             self.process.stdin.close()
-        shutil.rmtree(self._contact, ignore_errors=True)
+        self._contact.remove()
 
     def _launch(self, variables: dict[str, str]) -> subprocess.Popen[bytes]:
         command = [str(spark_home() / "bin" / "spark-submit")]
@@ -191,7 +195,7 @@ class EarlySpark:
                 command += ["--conf", f"{key}={value}"]
         command += shlex.split(variables.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
         contact = {
-            "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._contact / "address"),
+            "_PYSPARK_DRIVER_CONN_INFO_PATH": os.path.join(self._contact.path, _ADDRESS),
             "SPARK_CONNECT_MODE": "0",
         }
         try:
@@ -210,10 +214,10 @@ class EarlySpark:
         except Exception:  # noqa: BLE001 - Spark is started again when it is needed, and that reports what is wrong
             _log.debug("Spark did not start early", exc_info=True)
         finally:
-            shutil.rmtree(self._contact, ignore_errors=True)
+            self._contact.remove()
 
     def _wait_for_address(self) -> tuple[int, str] | None:
-        file = self._contact / "address"
+        file = Path(self._contact.path, _ADDRESS)
         while not file.exists():
             if self.process.poll() is not None:
                 return None
@@ -229,17 +233,17 @@ class EarlySpark:
             python_parameters=PythonParameters(port=0, eager_load=False),
         )
         spark = gateway.jvm.org.apache.spark
-        conf = self._conf(gateway, {})
+        conf = self._conf(gateway)
         self._kept += [gateway, conf, spark.api.java.JavaSparkContext(conf)]
         # Java talks to one such client at a time: the connections of this one end before PySpark's begin.
         gateway.close()
         self._address = port, secret
 
-    def _conf(self, gateway: JavaGateway, changed: Mapping[str, str]) -> JavaObject:
+    def _conf(self, gateway: JavaGateway) -> JavaObject:
         """Return Spark's settings: those that Java was started with, and those that its command does not show."""
         conf = gateway.jvm.org.apache.spark.SparkConf()
         hidden = {key: value for key, value in self._settings.items() if looks_secret(key)}
-        self._kept += [conf.set(key, value) for key, value in {**hidden, **changed}.items()]
+        self._kept += [conf.set(key, value) for key, value in hidden.items()]
         return conf
 
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark import SparkContext, StorageLevel
+from pyspark import SparkContext
 from pyspark.core.rdd import RDD
 from pyspark.errors import PySparkException
 from pyspark.serializers import NoOpSerializer
@@ -23,7 +23,7 @@ from headrace.runtime.epoch.layout import Layout
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskReport
 from headrace.runtime.task.level import JobCode, is_report, read_report
 from headrace.spark.artifacts import WorkerKind
-from headrace.spark.byte_shuffle import buffers_behind, remove_shuffles, shuffled, stage_of
+from headrace.spark.byte_shuffle import buffers_behind, keep, remove_shuffles, shuffled, stage_of
 from headrace.spark.placement import Placement
 from headrace.spark.resource_profiles import stage_profiles
 from headrace.spark.runner import SparkRunner
@@ -72,7 +72,7 @@ class SparkEpochRunner(SparkRunner):
         try:
             stages = self._build(plan, table_rows)
             kept: RDD[Any] = RDD(stages._jrdd, self._context, NoOpSerializer())
-            kept._jrdd.persist(self._context._getJavaStorageLevel(StorageLevel.MEMORY_AND_DISK))
+            keep(self._context, kept._jrdd)
             self._kept.append(kept)
             return self._reported(kept.filter(is_report)), kept
         except _FAILURES as error:

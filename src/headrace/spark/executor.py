@@ -54,6 +54,7 @@ from headrace.spark.artifacts import WorkerKind, ship
 from headrace.spark.clean_up import remove_copies
 from headrace.spark.epoch_runner import SparkEpochRunner
 from headrace.spark.failures import recover
+from headrace.spark.java_parent import java_is_gone
 from headrace.spark.live_requirements import check_live, needed_slots, runs_live
 from headrace.spark.live_runner import SparkLiveRunner
 from headrace.spark.main_script import program_of
@@ -93,8 +94,8 @@ def _refuse_second_job(configuration: Configuration, name: str) -> None:
         _led.setdefault(settings.cluster_id, name)
     if first is not None:
         raise JobDefinitionError(
-            f"execute() is called for '{name}' after '{first}', and with high availability a program has one job: "
-            "after a loss the next driver would begin with the first again",
+            f"with high availability a program can run one job, but execute() is called for '{name}' after '{first}': "
+            "if the driver is lost, the next one would run the first job again",
             hint="put both into one job, or into two programs, each with its own high-availability.cluster-id",
         )
 
@@ -159,9 +160,12 @@ class SparkExecutor:
 
         Args:
             timeout_s: How long to wait.
-            leave_to_next: Whether those that another driver can go on with are left to it instead.
+            leave_to_next: Whether those that another driver can go on with are left to it instead. So they are if
+                Spark's Java process, which has started this program, is gone.
         """
         jobs = self.running_jobs()
+        # A driver whose Java was killed loses its jobs; nobody has asked for their end.
+        leave_to_next = leave_to_next or java_is_gone()
         for job in jobs:
             with suppress(Exception):  # Spark may be gone already
                 if leave_to_next and job.outlives_driver:
@@ -237,7 +241,8 @@ class SparkJob:
         leadership: Leadership | None = None,
     ) -> None:
         self._executor = executor
-        is_live = runs_live(job_graph, configuration)
+        #: Whether its subtasks last as long as a run.
+        self.is_live = is_live = runs_live(job_graph, configuration)
         store = store_settings(configuration)
         artifacts = find_artifacts(configuration)
         self.configuration = configuration
@@ -262,7 +267,7 @@ class SparkJob:
         #: Where state goes that nobody wants to keep.
         self._temporary = None if state_dir else make_temporary("state files", run_name, **whose)
         owner = Owner.here("copies of state", **whose)
-        is_recorded = not is_live and is_one_part(job_graph)
+        is_recorded = is_one_part(job_graph)
         self._task_settings = task_settings = _task_settings(
             configuration, run_name, owner, store, recording if is_recorded else None
         )

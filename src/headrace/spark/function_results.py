@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.errors import UserFunctionError, shorten
+from headrace.operators.table.opened_functions import OpenedTableFunction
 from headrace.operators.table.steps import PythonCall
-from headrace.planner.opened_functions import OpenedTableFunction
 from headrace.types.arrow import from_arrow_type
 
-__all__ = ["checked"]
+__all__ = ["checked", "checked_series"]
 
 _WHOLE: Final = (int, np.integer)
 #: Which values a type takes. Those that hold others are Spark's to judge.
@@ -52,6 +52,26 @@ def checked(function: Callable[..., Any], call: PythonCall) -> Callable[..., Any
         if result is not None and not isinstance(result, taken):
             raise _wrong_type(name, result, call.result.arrow, arguments)
         return result
+
+    return called
+
+
+def checked_series(function: Callable[..., Any], call: PythonCall) -> Callable[..., Any]:
+    """Have it checked that a function of Series returns a value for each row."""
+    name = getattr(call.function, "__name__", "a function")
+
+    @wraps(function)
+    def called(*series: Any) -> Any:
+        results = function(*series)
+        count = len(results) if hasattr(results, "__len__") and not isinstance(results, str) else None
+        if series and count != len(series[0]):
+            returned = shorten(results) if count is None else f"{count} values"
+            raise UserFunctionError(
+                f"{name} returned {returned} for {len(series[0])} rows; a function with func_type='pandas' must return "
+                "one value for each row",
+                hint="return a Series as long as the arguments, or remove func_type='pandas'",
+            )
+        return results
 
     return called
 

@@ -238,7 +238,7 @@ def _reason(error: Py4JError) -> str:
 
 
 def _failed(error: Py4JJavaError) -> CatalogError:
-    return CatalogError(f"the Hive metastore refuses: {_reason(error)}")
+    return CatalogError(f"the Hive metastore rejected the request: {_reason(error)}")
 
 
 def hive_catalog(options: Mapping[str, str], comment: str | None) -> MetastoreCatalog:
@@ -249,7 +249,7 @@ def hive_catalog(options: Mapping[str, str], comment: str | None) -> MetastoreCa
     """
     if unknown := sorted(set(options) - set(_OPTIONS)):
         raise CatalogError(
-            f"a hive catalog has no option {unknown[0]!r}", hint=f"it has {', '.join(_OPTIONS[1:])}"
+            f"a hive catalog has no option {unknown[0]!r}", hint=f"available: {', '.join(_OPTIONS[1:])}"
         )
     settings = _settings(options)
 

@@ -10,11 +10,14 @@ warnings and worse.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import re
 import sys
 import threading
 from typing import Final
+
+from py4j import java_gateway
 
 from headrace.spark.worker_log import LOG_LINE
 from headrace.util.application_log import BoundedFile
@@ -33,6 +36,16 @@ _TRACEBACK_BODY: Final = re.compile(r"\s|$")
 _TRACEBACK_LINK: Final = re.compile(
     r"During handling of the above exception|The above exception was the direct cause|\s*$"
 )
+
+
+def quiet_gateway_log() -> None:
+    """Keep Py4J from telling a program that logs its own messages about every connection to Spark's Java process."""
+    log = logging.getLogger("py4j")
+    if log.level == logging.NOTSET:
+        log.setLevel(logging.WARNING)
+    # Lost connections it logs with functions of `logging`, which give a program without handlers one for everything:
+    # from then on warnings would be shown as "WARNING:headrace.runtime:...".
+    java_gateway.logging = java_gateway.logger
 
 
 class NoiseFilter:

@@ -78,19 +78,19 @@ def known_time(
 
 
 def computed_watermark(
-    session: SparkSession, watermark: TableWatermarkSpec, spark_type: str
+    zone: str, watermark: TableWatermarkSpec, spark_type: str
 ) -> Callable[[int | None], int] | None:
     """Return what computes a watermark of a time in microseconds without Spark; None if that takes Spark.
 
     Args:
-        session: Whose time zone counts.
+        zone: The session's time zone.
         watermark: How it is read off a time.
         spark_type: The type of the time.
     """
     if spark_type != "timestamp_ntz":
         return None
     time = pa.timestamp("us")
-    is_utc = session.conf.get("spark.sql.session.timeZone") in UTC_ZONES
+    is_utc = zone in UTC_ZONES
     made = expression(watermark.ms_of("`t`"), {"t": time}, is_utc=is_utc)
     if made is None:
         return None

@@ -2,31 +2,68 @@
 
 from __future__ import annotations
 
+import logging
+import os
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pyspark
 from pyspark import SparkContext
 
 from headrace.config.configuration import Configuration
-from headrace.config.options import live
+from headrace.config.option import ConfigOption
+from headrace.config.options import epochs, live
 from headrace.config.options.exchange import KIND, ExchangeKind
 from headrace.config.options.execution import RUNTIME_MODE, RuntimeExecutionMode
-from headrace.config.options.scheduler import SCHEDULER, SchedulerType
+from headrace.config.options.scheduler import SCHEDULER, TASK_SLOTS, SchedulerType
+from headrace.config.options.spark import MASTER
 from headrace.errors import ConfigurationError, UnsupportedFeatureError
+from headrace.graph.input_order import has_endless_source
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.mixed_job import is_one_stream
 from headrace.spark.cluster import spark_executors
 from headrace.spark.masters import is_local
-from headrace.spark.pipelined_exchange import check_version
+from headrace.spark.pipelined_exchange import check_version, is_known_version
+from headrace.spark.slots import slot_pool
 
+_log = logging.getLogger(__name__)
+
+#: Who sets one of these thinks of epochs; none has an effect on a live job.
+_OPTIONS_OF_EPOCHS: Final[tuple[ConfigOption[Any], ...]] = (
+    epochs.MAX_RECORDS,
+    epochs.TARGET_DURATION,
+    epochs.INITIAL_RECORDS,
+    epochs.MAX_BYTES,
+    epochs.IDLE_POLL_INTERVAL,
+    epochs.RETRIES,
+)
 _BLOCKING = "set headrace.exchange.kind: blocking"
+#: What Spark refuses to run its pipelined shuffle with.
+_FORBIDDEN: Final = ("spark.speculation", "spark.dynamicAllocation.enabled")
+#: What a cluster has on whose network is not trusted.
+_SECURED: Final = ("spark.authenticate", "spark.network.crypto.enabled", "spark.ssl.enabled")
+#: A Spark that headrace has started has this; one without it buffers seconds of records, and on all interfaces.
+_OF_OUR_SPARK: Final = "spark.shuffle.streaming.writerMaxMemory"
+#: Threads of a Spark that runs already which stay free for compactions and for jobs in epochs.
+_LEFT_TO_OTHERS: Final = 4
+#: Each subtask is a Python process. So many have been seen to work; more are only started for who asks for them.
+_MOST_PER_CORE: Final = 16
 
 
 def runs_live(job: JobGraph, configuration: Configuration) -> bool:
-    """Whether a job runs live.
+    """Whether a job runs live: because it was asked for, or because nothing speaks against it.
 
     Raises:
         ConfigurationError: If it was asked for, and the job cannot.
     """
-    if configuration.get(KIND) is not ExchangeKind.PIPELINED:
+    kind = configuration.get(KIND)
+    if kind is ExchangeKind.BLOCKING:
         return False
+    if kind is ExchangeKind.AUTO:
+        reason = _why_in_epochs(job, configuration)
+        if reason is not None:
+            _log.info("job '%s' runs in epochs: %s", job.name, reason)
+        return reason is None
     check_version()
     if not is_one_stream(job):
         raise ConfigurationError(
@@ -42,12 +79,70 @@ def runs_live(job: JobGraph, configuration: Configuration) -> bool:
         raise UnsupportedFeatureError.not_yet(
             "slot sharing groups with cores and memory in live jobs", f"leave the amounts out, or {_BLOCKING}"
         )
+    settings, master = _spark_of(configuration)
+    _check_settings(settings, master, configuration)
+    if is_local(master):
+        _check_slots(job, configuration)
     return True
+
+
+def _spark_of(configuration: Configuration) -> tuple[Mapping[str, str], str]:
+    """Return the settings and the master of the Spark that runs already, or of the one to be started."""
+    active = SparkContext._active_spark_context
+    if active is None:
+        return configuration.spark_settings(), configuration.get(MASTER)
+    return dict(active.getConf().getAll()), active.master or ""
+
+
+def _why_in_epochs(job: JobGraph, configuration: Configuration) -> str | None:
+    """Say what speaks against running a job live that leaves the choice to us."""
+    asked = next((name for name in _OPTIONS_OF_EPOCHS if configuration.contains(name)), None)
+    if not is_one_stream(job):
+        return "it has tables"
+    if configuration.get(RUNTIME_MODE) is RuntimeExecutionMode.BATCH or not has_endless_source(job):
+        return "its input has an end"
+    if job.slot_resources:
+        return "its slots ask for cores and memory"
+    if asked is not None:
+        return f"{asked.key} is set"
+    if not is_known_version():
+        return f"live mode is not known to work with Spark {pyspark.__version__}"
+    return _why_not_on_this_spark(job, configuration)
+
+
+def _why_not_on_this_spark(job: JobGraph, configuration: Configuration) -> str | None:
+    """Say why Spark cannot run all subtasks of a job at once, or others would suffer from it."""
+    active = SparkContext._active_spark_context
+    settings, master = _spark_of(configuration)
+    if not is_local(master):
+        return "on a cluster, live mode takes a slot for each subtask, and has to be asked for"
+    if (key := next((key for key in _FORBIDDEN if _is_on(settings, key)), None)) is not None:
+        return f"{key} is true"
+    needed, cores = needed_slots(job), os.cpu_count() or 1
+    if needed > cores * _MOST_PER_CORE:
+        return f"it has {needed} subtasks, too many for {cores} cores unless asked for"
+    if active is None:  # it will be started with the threads they need
+        free = configuration.get(TASK_SLOTS) or needed
+        return f"it has {needed} subtasks, and there are {free} slots" if free < needed else None
+    if _OF_OUR_SPARK not in settings:
+        return f"its Spark was not started by headrace ({_OF_OUR_SPARK} is not set)"
+    free = max(0, slot_pool(job.job_id, configuration, is_live=True).available()[0] - _LEFT_TO_OTHERS)
+    return f"it has {needed} subtasks, and Spark has {free} threads for them" if free < needed else None
+
+
+def _is_on(settings: Mapping[str, str], key: str) -> bool:
+    return settings.get(key, "").strip().lower() == "true"
 
 
 def needed_slots(job: JobGraph) -> int:
     """Return how many tasks of a live job run at once: all of them."""
     return sum(vertex.parallelism for vertex in job.vertices)
+
+
+def _least_slots(job: JobGraph, configuration: Configuration) -> int:
+    """Return how many slots a job must have to start: it may be narrower than asked for if it follows the slots."""
+    is_adaptive = configuration.get(SCHEDULER) is SchedulerType.Adaptive
+    return len(job.vertices) if is_adaptive else needed_slots(job)
 
 
 def check_live(context: SparkContext, job: JobGraph, configuration: Configuration) -> None:
@@ -56,30 +151,47 @@ def check_live(context: SparkContext, job: JobGraph, configuration: Configuratio
     Raises:
         ConfigurationError: It says what to set.
     """
-    conf = context.getConf()
-    for key in ("spark.speculation", "spark.dynamicAllocation.enabled"):
-        if (conf.get(key, "false") or "false").strip().lower() == "true":
-            raise ConfigurationError(
-                f"headrace.exchange.kind: pipelined does not go with {key}: true", hint=f"set {key}: false"
-            )
-    is_here = is_local(context.master or "")
-    if not is_here and not configuration.get(live.TRUSTED_NETWORK):
-        for key in ("spark.authenticate", "spark.network.crypto.enabled", "spark.ssl.enabled"):
-            if (conf.get(key, "false") or "false").strip().lower() == "true":
-                raise ConfigurationError(
-                    f"headrace.exchange.kind: pipelined does not go with {key}: true, because Spark's pipelined "
-                    "shuffle neither authenticates nor encrypts",
-                    hint=f"{_BLOCKING}; or set headrace.live.trusted-network: true if nobody else can reach the "
-                    "executors' ports",
-                )
+    master = context.master or ""
+    _check_settings(dict(context.getConf().getAll()), master, configuration)
+    is_here = is_local(master)
     # A cluster is waited for; the threads of this process do not get more.
     threads = sum(executor.cores for executor in spark_executors()) if is_here else 0
-    is_adaptive = configuration.get(SCHEDULER) is SchedulerType.Adaptive
-    needed = len(job.vertices) if is_adaptive else needed_slots(job)
+    needed = _least_slots(job, configuration)
     if is_here and threads < needed:
         raise ConfigurationError(
             f"job '{job.name}' has {needed} subtasks, which all run at the same time in live mode; Spark was "
             f"started with {threads} threads",
             hint="lower the parallelism, run the job in a process of its own, where Spark gets the threads it needs, "
             f"or {_BLOCKING}",
+        )
+
+
+def _check_settings(settings: Mapping[str, str], master: str, configuration: Configuration) -> None:
+    """Refuse what Spark cannot run its pipelined shuffle with, or not safely."""
+    for key in _FORBIDDEN:
+        if _is_on(settings, key):
+            raise ConfigurationError(
+                f"headrace.exchange.kind: pipelined cannot be combined with {key}: true",
+                hint=f"set {key}: false",
+            )
+    if is_local(master) or configuration.get(live.TRUSTED_NETWORK):
+        return
+    for key in _SECURED:
+        if _is_on(settings, key):
+            raise ConfigurationError(
+                f"headrace.exchange.kind: pipelined cannot be combined with {key}: true, because Spark's pipelined "
+                "shuffle neither authenticates nor encrypts",
+                hint=f"{_BLOCKING}; or set headrace.live.trusted-network: true if nobody else can reach the "
+                "executors' ports",
+            )
+
+
+def _check_slots(job: JobGraph, configuration: Configuration) -> None:
+    """Refuse a job that would wait for slots which never come: a local Spark has one executor."""
+    slots, needed = configuration.get(TASK_SLOTS), _least_slots(job, configuration)
+    if slots is not None and slots < needed:
+        raise ConfigurationError(
+            f"job '{job.name}' needs {needed} slots, because all its subtasks run at the same time in live mode; "
+            f"taskmanager.numberOfTaskSlots is {slots}",
+            hint=f"set taskmanager.numberOfTaskSlots: {needed}, lower the parallelism (-p), or {_BLOCKING}",
         )

@@ -7,7 +7,9 @@ has to tell them goes over the control channel.
 from __future__ import annotations
 
 import pickle
+import re
 import threading
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -17,7 +19,7 @@ from pyspark import InheritableThread, SparkContext
 from pyspark.core.rdd import RDD
 from pyspark.errors import PySparkException
 
-from headrace.errors import InvariantViolation, JobExecutionError
+from headrace.errors import InvariantViolation, JobExecutionError, NoResourceAvailableError
 from headrace.graph.regions import part_of_job
 from headrace.runtime.epoch.layout import Layout
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskReport
@@ -28,7 +30,15 @@ from headrace.spark.live_worker import LiveFunction
 from headrace.spark.masters import is_local
 from headrace.spark.pipelined_exchange import live_stage, pipelined_shuffle
 from headrace.spark.runner import SparkRunner
+from headrace.spark.session import wait_for_room
 
+#: How long tasks of others may take to end, those of the attempt before included, and how often it is tried.
+_SLOTS_S = 30.0
+_SLOTS_POLL_S = 0.05
+#: How Spark says that not all tasks of a live job can run now.
+_TOO_FEW_SLOTS = re.compile(
+    r"CONCURRENT_SCHEDULER_INSUFFICIENT_SLOT.*?needs (?P<needed>\d+) .*?only (?P<free>\d+) ", re.DOTALL
+)
 _FAILURES = (Py4JError, PySparkException, OSError, pickle.PicklingError)
 
 
@@ -40,6 +50,7 @@ class SparkDeployment:
         #: What Spark knows the job by.
         self.tag = tag
         self.ended = threading.Event()
+        self.is_cancelled = threading.Event()
 
     def finish(self, timeout_s: float) -> bool:
         """Wait for the Spark job to end."""
@@ -47,6 +58,7 @@ class SparkDeployment:
 
     def cancel(self) -> None:
         """End the Spark job."""
+        self.is_cancelled.set()
         with suppress(Py4JError, OSError):  # without its Java process the job ends by itself
             self._context.cancelJobsWithTag(self.tag)
 
@@ -89,7 +101,7 @@ class SparkLiveRunner(SparkRunner):
     ) -> None:
         try:
             self._context.addJobTag(deployment.tag)
-            self._build(vertices, plan, settings).collect()
+            self._collect(vertices, plan, settings, deployment)
         except _FAILURES as error:
             attempt.fail(self.recovered(error))
         except BaseException as error:  # noqa: BLE001 - the job must hear of it
@@ -98,6 +110,34 @@ class SparkLiveRunner(SparkRunner):
             attempt.fail(JobExecutionError("the Spark job of a live run has ended before the run"))
         finally:
             deployment.ended.set()
+
+    def _collect(
+        self, vertices: frozenset[str], plan: EpochPlan, settings: LiveSettings, deployment: SparkDeployment
+    ) -> None:
+        """Run the Spark job, as soon as there is room for all its tasks at once."""
+        began = time.monotonic()
+        levels = Layout(part_of_job(self._code.job, vertices)).levels
+        wait_for_room(self._context, sum(map(len, levels)), _SLOTS_S)
+        while True:
+            try:
+                self._build(vertices, plan, settings).collect()
+                return
+            except (Py4JError, PySparkException) as error:
+                told = _TOO_FEW_SLOTS.search(str(error))
+                if told is None or deployment.is_cancelled.wait(_SLOTS_POLL_S):
+                    raise
+                if time.monotonic() - began > _SLOTS_S:
+                    raise self._too_few_slots(int(told["needed"]), int(told["free"])) from None
+
+    def _too_few_slots(self, needed: int, free: int) -> NoResourceAvailableError:
+        name = self._code.job.name
+        return NoResourceAvailableError(
+            f"job '{name}' runs live, so its {needed} subtasks run at the same time; {free} slots were free for "
+            f"{_SLOTS_S:g} s",
+            job=name,
+            hint="stop another job, lower the parallelism (-p), give Spark more executors or cores, or set "
+            "headrace.exchange.kind: blocking",
+        )
 
     def _build(self, vertices: frozenset[str], plan: EpochPlan, settings: LiveSettings) -> RDD[Any]:
         self._context.setJobGroup(self._group, f"{self._code.job.name}: live", interruptOnCancel=True)

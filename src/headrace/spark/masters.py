@@ -44,7 +44,7 @@ class ClusterManager(Enum):
             if re.fullmatch(pattern, master):
                 return manager
         raise ConfigurationError(
-            f"headrace.spark.master: {master!r} is not a Spark master", hint=f"there are {_FORMS}"
+            f"headrace.spark.master: {master!r} is not a Spark master", hint=f"use one of {_FORMS}"
         )
 
 
@@ -124,3 +124,16 @@ def is_local(master: str) -> bool:
         [True, True, False, False]
     """
     return master.startswith("local") and not master.startswith("local-cluster")
+
+
+def local_threads(master: str) -> int:
+    """Return how many threads the tasks of a local Spark have.
+
+    Example:
+        >>> local_threads("local[3]"), local_threads("local[26,4]"), local_threads("local")
+        (3, 26, 1)
+    """
+    said = re.match(r"local\[ *(\*|\d+)", master)
+    if said is None:
+        return 1
+    return os.cpu_count() or 1 if said[1] == "*" else int(said[1])

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark import SparkContext, StorageLevel
+from pyspark import SparkContext
 from pyspark.core.rdd import RDD
 from pyspark.serializers import NoOpSerializer
 
@@ -24,7 +24,7 @@ from headrace.operators.table.packed_input import PackedInput
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskReport
 from headrace.runtime.task.packing import Packing
 from headrace.runtime.task.table_time import VertexTime, subtask_plans
-from headrace.spark.byte_shuffle import buffers_behind, remove_shuffles, shuffled, stage_of
+from headrace.spark.byte_shuffle import buffers_behind, keep, remove_shuffles, shuffled, stage_of
 from headrace.spark.table_scans import TableScans
 from headrace.spark.table_worker import TableFunctions
 
@@ -118,10 +118,13 @@ class PacketStages:
         edges = self._job.inputs_of(vertex.vertex_id)
         merges = {side: merge for edge in edges for side, merge in self._packed(edge).merges.items()}
         readers = self._packing.out_of(vertex.vertex_id)
-        stage = stage_of(received, self._functions.packets_of_node(vertex.vertex_id, at, merges, readers))
+        site = self._functions.site(vertex, vertex.head)
+        stage = stage_of(
+            received, self._functions.packets_of_node(vertex.vertex_id, at, merges, readers, site)
+        )
         packets = stage._jrdd
         if len(readers) > 1:
-            packets.persist(self._context._getJavaStorageLevel(StorageLevel.MEMORY_AND_DISK))
+            keep(self._context, packets)
             self._kept.append(packets)
         self._packets[vertex.vertex_id] = packets
 
@@ -140,7 +143,9 @@ class PacketStages:
         if scan is None:
             return self._packets.get(source)
         pieces = scan.pieces_for(packed)
-        function = self._functions.packets_of_pieces(source, pieces, scan.time, packed)
+        vertex = self._job.vertex(source)
+        site = self._functions.site(vertex, vertex.head)
+        function = self._functions.packets_of_pieces(source, pieces, scan.time, packed, site)
         return stage_of(self._context.parallelize([], len(pieces)), function)._jrdd
 
     def _packed(self, edge: JobEdge) -> PackedInput:

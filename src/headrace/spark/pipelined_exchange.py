@@ -10,11 +10,14 @@ Spark may change with any minor version, so there is one module for them and one
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 import tempfile
+import threading
 import zipfile
 from collections.abc import Callable
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -27,6 +30,7 @@ from pyspark.serializers import NoOpSerializer
 
 from headrace.errors import ConfigurationError
 from headrace.util.cache_home import cache_home
+from headrace.util.host_directories import make_temporary
 
 #: The only version of Spark whose classes are known to fit.
 SPARK_VERSION = "4.3."
@@ -36,6 +40,12 @@ _CLASS = "headrace.live.LiveStage"
 _WORKER_BUFFER = 4
 #: Constructors of `LiveStage`, by application.
 _constructors: dict[str, Any] = {}
+_lock = threading.Lock()
+
+
+def is_known_version(version: str = pyspark.__version__) -> bool:
+    """Whether the pipelined shuffle of a Spark is known."""
+    return version.startswith(SPARK_VERSION)
 
 
 def check_version(version: str = pyspark.__version__) -> None:
@@ -44,7 +54,7 @@ def check_version(version: str = pyspark.__version__) -> None:
     Raises:
         ConfigurationError: If it is another one.
     """
-    if not version.startswith(SPARK_VERSION):
+    if not is_known_version(version):
         raise ConfigurationError(
             f"headrace.exchange.kind: pipelined needs Spark {SPARK_VERSION}x; this is {version}",
             hint=f"install pyspark {SPARK_VERSION}*, or set headrace.exchange.kind: blocking",
@@ -93,9 +103,10 @@ def pipelined_shuffle(stage: RDD[Any], partitions: int) -> RDD[Any]:
 def _make_stage(context: SparkContext, parent: Any, function: Any) -> Any:
     gateway: Any = context._gateway
     key = context.applicationId
-    if key not in _constructors:
-        _constructors.clear()
-        _constructors[key] = _load(context)
+    with _lock:
+        if key not in _constructors:
+            _constructors.clear()
+            _constructors[key] = _load(context)
     arguments = gateway.new_array(gateway.jvm.java.lang.Object, 3)
     arguments[0], arguments[1], arguments[2] = parent, function, _WORKER_BUFFER
     return _constructors[key].newInstance(arguments)
@@ -130,7 +141,14 @@ def _jar(jvm: Any) -> Path:
 
 
 def _cache_directory() -> Path:
-    return cache_home() or Path(tempfile.mkdtemp(prefix="headrace-live-"))
+    return cache_home() or _directory_of_this_process()
+
+
+@cache
+def _directory_of_this_process() -> Path:
+    made = make_temporary("live stage")
+    atexit.register(made.remove)
+    return Path(made.path)
 
 
 def _compile(jvm: Any, source: str) -> dict[str, bytes]:

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce, wraps
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
@@ -26,13 +27,15 @@ from headrace.errors import UserFunctionError
 from headrace.metrics import MetricGroup
 from headrace.metrics.metricbase import InMemoryMetricGroup
 from headrace.metrics.reports import MetricName, MetricReport
+from headrace.operators.table.arrow_expression import Columns
 from headrace.operators.table.base import quote
-from headrace.operators.table.factory import spark_arrow_type
+from headrace.operators.table.opened_functions import BatchFunction, OpenedFunction
+from headrace.operators.table.row_steps import Caller, arguments_of, column_of
+from headrace.operators.table.spark_types import spark_arrow_type
 from headrace.operators.table.steps import PythonCall
-from headrace.planner.opened_functions import BatchFunction, OpenedFunction
 from headrace.runtime.epoch.messages import CalledFunction, SubtaskId, SubtaskReport
 from headrace.spark.failures import carry
-from headrace.spark.function_results import checked
+from headrace.spark.function_results import checked, checked_series
 
 if TYPE_CHECKING:
     from headrace.spark.task_messages import TaskMessages
@@ -82,11 +85,31 @@ def spark_function(call: PythonCall, site: CallSite) -> Any:
         made: Any = of_arrays(_carrying(_of_arrays(function, call.result.arrow)), kind)
     elif call.is_pandas:
         make_vectorized: Any = pandas_udf
-        made = make_vectorized(_carrying(function), kind)
+        made = make_vectorized(_carrying(checked_series(function, call)), kind)
     else:
         has_rows = pa.types.is_nested(call.result.arrow)
         made = F.udf(_carrying(checked(_with_rows(function, has_rows=has_rows), call)), kind)
     return made if call.is_deterministic else made.asNondeterministic()
+
+
+def row_caller(site: CallSite) -> Caller:
+    """Return what calls functions in a stage of packets, in one of Spark's tasks."""
+    functions: dict[str, Callable[..., Any]] = {}
+
+    def called(call: PythonCall, columns: Columns, rows: int) -> pa.Array:
+        function = functions.get(call.result.name)
+        if function is None:
+            function = functions[call.result.name] = checked(_opening(call, site), call)
+        arguments = [arguments_of(columns[name]) for name in call.arguments]
+        results = []
+        for values in zip(*arguments, strict=True) if arguments else repeat((), rows):
+            try:
+                results.append(function(*values))
+            except Exception as error:
+                raise UserFunctionError.from_exception(error, record=values) from error
+        return column_of(results, call.result.arrow)
+
+    return called
 
 
 def _of_arrays(function: Callable[..., Any], kind: pa.DataType) -> Callable[..., Any]:

@@ -84,8 +84,8 @@ def _of_level(
     needed = reduce(SlotResources.at_least, (job.slot_resources[group] for group in groups))
     if needed.external:
         raise ConfigurationError(
-            f"slot sharing group {name!r} asks for {needed.external[0][0]}: external resources are not given to groups",
-            hint="give them to all tasks: spark.executor.resource.NAME.amount and spark.task.resource.NAME.amount",
+            f"slot sharing group {name!r} asks for {needed.external[0][0]}: groups cannot have external resources",
+            hint="request them for all tasks: spark.executor.resource.NAME.amount and spark.task.resource.NAME.amount",
         )
     if is_local(master):
         raise ConfigurationError(

@@ -38,7 +38,7 @@ _INTEGERS = (t.ByteType, t.ShortType, t.IntegerType, t.LongType)
 _FIXED = (
     *(*_INTEGERS, t.BooleanType, t.FloatType, t.DoubleType),
     *(t.DateType, t.TimestampType, t.TimestampNTZType, t.TimeType),
-    *(t.DayTimeIntervalType, t.YearMonthIntervalType),
+    t.DayTimeIntervalType,
 )
 
 

@@ -16,13 +16,15 @@ import atexit
 import logging
 import os
 import signal
+import subprocess
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
 
 from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JError
-from pyspark import InheritableThread, SparkConf, SparkContext
+from pyspark import InheritableThread, SparkConf, SparkContext, java_gateway
 from pyspark.java_gateway import launch_gateway
 from pyspark.logger import PySparkLogger
 
@@ -34,14 +36,16 @@ from headrace.spark import early_start
 from headrace.spark.artifacts import clear_staging
 from headrace.spark.failures import reason_of
 from headrace.spark.java_parent import end_with_java
-from headrace.spark.jvm_output import JvmOutput
-from headrace.spark.masters import check_master, is_local
+from headrace.spark.jvm_output import JvmOutput, quiet_gateway_log
+from headrace.spark.masters import check_master, is_local, local_threads
 from headrace.spark.numpy_arguments import ask_numpy_itself
 from headrace.spark.requirements import check_foreign
 from headrace.spark.settings import check_java_home, launch_settings, launch_variables, loopback_only
 from headrace.util.application_log import SPARK_LOG, WORKERS_LOG, ApplicationLog, application_log
 
 _lock = threading.Lock()
+#: The threads that have Spark start its Python workers, and the tasks that each takes; none on a cluster.
+_worker_starts: list[tuple[threading.Thread, int]] = []
 
 #: They write what Spark refuses to the terminal, with its plan and Java's stack; it is raised as an error anyway.
 _LOUD_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
@@ -79,10 +83,7 @@ def spark_context(
         ask_numpy_itself()
         for name in _LOUD_LOGGERS:
             PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
-        gateway_log = logging.getLogger("py4j")
-        if gateway_log.level == logging.NOTSET:
-            # It tells a program that logs its own messages about every connection to Spark's Java process.
-            gateway_log.setLevel(logging.WARNING)
+        quiet_gateway_log()
         interrupt = signal.getsignal(signal.SIGINT)
         try:
             context = _early_context(configuration, least_threads) or _new_context(
@@ -97,24 +98,72 @@ def spark_context(
             signal.signal(signal.SIGINT, interrupt)
         atexit.register(stop_spark)
         end_with_java()
-        if is_local(context.master or ""):
-            start_workers(context)
+        _worker_starts.clear()
+        if least_threads:
+            start_live_workers(context)
+        else:
+            start_workers(context, context.defaultParallelism)
         return context
 
 
-def start_workers(context: SparkContext) -> None:
+def start_workers(context: SparkContext, tasks: int) -> None:
     """Have Spark start its Python workers now, in a thread: it would wait for the first task of an epoch with that."""
+    _start_in_thread(
+        context, tasks, lambda: context.parallelize(range(tasks), tasks).foreachPartition(_nothing)
+    )
+
+
+def start_live_workers(context: SparkContext) -> None:
+    """Have Spark start, in a thread, the process that workers of live jobs are forked from.
+
+    They get a process of their own, because they buffer less of what they write. One task starts it; live tasks would
+    wait until more have ended.
+    """
+
+    def start() -> None:
+        from headrace.spark.pipelined_exchange import live_stage
+
+        # Counted by Java: PySpark's count would add a stage, and so a worker, that is not live.
+        live_stage(context.parallelize([0], 1), _no_output)._jrdd.count()
+
+    _start_in_thread(context, 1, start)
+
+
+def _start_in_thread(context: SparkContext, tasks: int, start: Callable[[], object]) -> None:
+    if not is_local(context.master or ""):
+        return  # each executor has workers of its own
 
     def run() -> None:
         with suppress(Exception):  # it is for speed only, and Spark may have stopped
-            tasks = context.defaultParallelism
-            context.parallelize(range(tasks), tasks).foreachPartition(_nothing)
+            start()
 
-    InheritableThread(target=run, name="headrace-start-workers", daemon=True).start()
+    thread = InheritableThread(target=run, name="headrace-start-workers", daemon=True)
+    thread.start()
+    _worker_starts.append((thread, tasks))
+
+
+def wait_for_room(context: SparkContext, tasks: int, timeout_s: float) -> None:
+    """Wait until the tasks that start Python workers leave slots for others, which all run at once.
+
+    Spark refuses those of a live job otherwise; a session that recovers one comes to it right after Spark's start.
+
+    Args:
+        context: Spark.
+        tasks: How many others.
+        timeout_s: How long to wait at most.
+    """
+    starting = sum(theirs for thread, theirs in _worker_starts if thread.is_alive())
+    if starting + tasks > local_threads(context.master or ""):
+        for thread, _ in _worker_starts:
+            thread.join(timeout_s)
 
 
 def _nothing(_: object) -> None:
     pass
+
+
+def _no_output(partition: int, incoming: Iterator[object]) -> Iterator[bytes]:
+    return iter(())
 
 
 def _early_context(configuration: Configuration, least_threads: int) -> SparkContext | None:
@@ -160,9 +209,35 @@ def _launch_gateway(conf: SparkConf, log: ApplicationLog) -> JavaGateway | None:
     # The settings become words of a command, which all users of the machine can see: the context gets secrets later.
     seen = SparkConf().setAll([pair for pair in conf.getAll() if not looks_secret(pair[0])])
     try:
-        return launch_gateway(seen, popen_kwargs={"stderr": output.descriptor})
+        with _ends_with_its_start():
+            return launch_gateway(seen, popen_kwargs={"stderr": output.descriptor})
     finally:
         output.close_own_end()
+
+
+@contextmanager
+def _ends_with_its_start() -> Iterator[None]:
+    """End Java if its start is interrupted.
+
+    PySpark then removes the directory where Java is about to write its port. Java fails with that, and does not end.
+    """
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
+        started.append(subprocess.Popen(*arguments, **options))  # noqa: S603 - PySpark's own command
+        return started[-1]
+
+    launcher: Any = java_gateway
+    launcher.Popen = start
+    try:
+        yield
+    except BaseException:
+        for process in started:
+            with process:
+                process.kill()
+        raise
+    finally:
+        launcher.Popen = subprocess.Popen
 
 
 def _start_failure(error: Exception, log: ApplicationLog) -> JobExecutionError:

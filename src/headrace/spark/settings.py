@@ -13,7 +13,7 @@ from headrace.config.configuration import Configuration
 from headrace.config.options import spark as spark_options
 from headrace.errors import ConfigurationError
 from headrace.spark.class_archive import archive_options
-from headrace.spark.masters import ClusterManager
+from headrace.spark.masters import ClusterManager, local_threads
 from headrace.spark.requirements import FIXED, check_asked
 from headrace.util.application_log import SPARK_LOG, ApplicationLog
 
@@ -93,7 +93,7 @@ def spark_settings(
         **_on_this_machine(master),
         **_in_containers(master),
         "spark.app.name": "headrace",
-        "spark.master": _master(master, retries, least_threads),
+        **_master(master, retries, least_threads),
         "spark.task.maxFailures": str(retries + 1),
         **configuration.spark_settings(),
     }
@@ -133,16 +133,17 @@ def _on_this_machine(master: str) -> dict[str, str]:
     return settings
 
 
-def _master(master: str, retries: int, least_threads: int) -> str:
+def _master(master: str, retries: int, least_threads: int) -> dict[str, str]:
     # Only the form with two numbers lets a local Spark try a task again.
     local = re.fullmatch(r"local(?:\[(\*|\d+)\])?", master)
     if local is None:
-        return master
-    threads = local.group(1) or "1"
-    if least_threads:
-        given = os.cpu_count() or 1 if threads == "*" else int(threads)
-        threads = str(max(given, least_threads + _SPARE_THREADS))
-    return f"local[{threads},{retries + 1}]"
+        return {"spark.master": master}
+    if not least_threads:
+        return {"spark.master": f"local[{local.group(1) or 1},{retries + 1}]"}
+    given = local_threads(master)
+    threads = max(given, least_threads + _SPARE_THREADS)
+    # Threads for live jobs are no reason to divide the files of others into more parts.
+    return {"spark.master": f"local[{threads},{retries + 1}]", "spark.default.parallelism": str(given)}
 
 
 def _logging_options(log: ApplicationLog) -> str:

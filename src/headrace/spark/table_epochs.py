@@ -21,7 +21,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.accumulators import _accumulatorRegistry
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from headrace.connectors.base import SparkSource
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
@@ -38,8 +38,8 @@ from headrace.operators.table.declarations import (
     TableWatermarkDeclaration,
     WindowJoinDeclaration,
 )
-from headrace.operators.table.factory import as_spark_gives
 from headrace.operators.table.packed_input import PackedInput
+from headrace.operators.table.spark_types import as_spark_gives
 from headrace.operators.table.steps import KIND, Fragment, at_watermark, reads_watermark
 from headrace.operators.table.timed_declarations import TableIntervalJoinDeclaration
 from headrace.runtime.epoch.messages import (
@@ -162,7 +162,7 @@ class TableEpoch:
         self._has_packets = False
         #: The whole epoch, where all rows go in packets.
         self._stages: PacketStages | None = None
-        self._session = session.spark
+        self._context = session.context
         self._workers = workers
         self._messages = messages
         #: What sinks have reported.
@@ -180,6 +180,10 @@ class TableEpoch:
         self._lagging: set[str] = set()
         self._started_ms = clock.now_ms()
 
+    @property
+    def _session(self) -> SparkSession:
+        return self._settings.spark
+
     # -- running -----------------------------------------------------------------------------------------------
 
     def run(self, vertices: Sequence[JobVertex]) -> None:
@@ -189,7 +193,7 @@ class TableEpoch:
         if self._run_packets(vertices):
             return
         sinks: list[_SinkFrame] = []
-        with self._workers.asked_for(self._session.sparkContext):
+        with self._workers.asked_for(self._context):
             for vertex in vertices:
                 declaration = vertex.head.declaration
                 if isinstance(declaration, TableSinkDeclaration):
@@ -204,7 +208,7 @@ class TableEpoch:
         """Run vertices without DataFrames, if all that goes between them are packets; returns whether they are."""
         if self._packing is None:
             return False
-        context = self._session.sparkContext
+        context = self._context
         stages = PacketStages(context, self._job, self._plan, self._packing, self._functions, self._scans)
         if not stages.can_run(vertices):
             return False
@@ -230,7 +234,7 @@ class TableEpoch:
             self._put_frame(node.operator_id, None)
             return
         schema = ddl(declaration.output, has_kinds=not declaration.is_insert_only)
-        with self._workers.asked_for(self._session.sparkContext):
+        with self._workers.asked_for(self._context):
             frame = buffer_frame(self._session, out)
             received = frame.mapInArrow(self._functions.receiving(vertex_id, node.operator_id), schema)
         self._put_frame(node.operator_id, received)
@@ -243,8 +247,8 @@ class TableEpoch:
         at = self._times[vertex.vertex_id]
         time = TableTime(at.after, at.is_final, at.is_idle)
         if all(part.has_ended for part in subtask_plans(vertex, self._plan)):
-            return empty_buffers(self._session.sparkContext, vertex.parallelism), time
-        with self._workers.asked_for(self._session.sparkContext):
+            return empty_buffers(self._context, vertex.parallelism), time
+        with self._workers.asked_for(self._context):
             rows = self._input(vertex, 0)
             if declaration.is_upsert and KIND in rows.columns:
                 rows = by_keys(rows)
@@ -340,8 +344,9 @@ class TableEpoch:
         )
         merges = {side: merge for each in packed.values() for side, merge in each.merges.items()}
         out = () if self._packing is None else self._packing.out_of(vertex.vertex_id)
+        site = self._functions.site(vertex, vertex.head)
         function = self._functions.stateful(
-            vertex.vertex_id, self._times[vertex.vertex_id], sides, merges, out
+            vertex.vertex_id, self._times[vertex.vertex_id], sides, merges, out, site
         )
         if out:
             packets_out = exchanged.mapInArrow(function, PACKET_DDL)
@@ -379,7 +384,9 @@ class TableEpoch:
             readers = self._job.outputs_of(edge.source_vertex)
             packets = self._packets[edge.source_vertex]
             return packets if len(readers) == 1 else packets_for(packets, readers.index(edge))
-        return scan.packets(self._session, self._functions, packed, edge.target_vertex)
+        vertex = self._job.vertex(edge.source_vertex)
+        site = self._functions.site(vertex, vertex.head)
+        return scan.packets(self._session, self._functions, packed, site)
 
     def _summed_up(self, vertex: JobVertex, spec: InputSpec, frame: DataFrame) -> DataFrame:
         """Make of rows what an input asks for, and see how far event time came where rows carry it."""

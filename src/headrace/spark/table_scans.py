@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from headrace.connectors.base import FileRead, Slice, SparkSource
@@ -29,6 +29,7 @@ from headrace.operators.table.declarations import (
 from headrace.operators.table.steps import Select
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport
 from headrace.runtime.task.table_time import (
+    is_idle,
     lowest_split_time,
     needs_event_time,
     seen_by,
@@ -74,8 +75,7 @@ class TableScans:
         operators: Mapping[str, TableOperator],
         functions: TableFunctions,
     ) -> None:
-        self._session = session.spark
-        self._row_keys = session.row_keys
+        self._settings = session
         self._reads_columns = session.reads_columns
         self._job = job
         self._plan = plan
@@ -95,6 +95,10 @@ class TableScans:
         self._started = time.perf_counter_ns()
         self._started_ms = clock.now_ms()
 
+    @property
+    def _session(self) -> SparkSession:
+        return self._settings.spark
+
     # -- what is read ------------------------------------------------------------------------------------------
 
     def frame(self, vertex: JobVertex, declaration: TableScanDeclaration) -> DataFrame | None:
@@ -111,7 +115,9 @@ class TableScans:
         }
         known = declaration.source.row_bytes([piece for own in running.values() for piece in own])
         self.row_bytes = None if known is None or self.row_bytes is None else self.row_bytes + known
-        columns = self._column_scan(vertex, declaration, running)
+        # Rows that are at hand need no python stage on their way to Spark.
+        self.columns.pop(vertex.vertex_id, None)
+        columns = None if declaration.source.is_at_hand else self._column_scan(vertex, declaration, running)
         if columns is not None:
             return self._column_frame(vertex, declaration, columns, {each[0]: each[2] for each in parts})
         self._settle_time(vertex, declaration, running)
@@ -157,7 +163,7 @@ class TableScans:
     ) -> None:
         """Note what subtasks read of which workers tell how many rows there were, and how far time came."""
         watermark = declaration.watermark
-        told = columns.times(self._session, watermark) if watermark and columns.time else None
+        told = columns.times(self._settings, watermark) if watermark and columns.time else None
         for owner in sorted({owner for owner, _ in columns.pieces}):
             subtask = SubtaskId(vertex.vertex_id, owner)
             self._parts[subtask] = _ScanPart(
@@ -257,7 +263,7 @@ class TableScans:
         site = self._functions.site(vertex, vertex.head)
         kinds = declaration.has_kinds
         return apply_fragment(
-            frame, declaration.fragment, site, self._row_keys, has_kinds=kinds, carried=carried
+            frame, declaration.fragment, site, self._settings.row_keys, has_kinds=kinds, carried=carried
         )
 
     def _observe(
@@ -392,7 +398,7 @@ class TableScans:
             told,
             watermark=MAX_WATERMARK if told.has_ended else watermark,
             operator_state=time_state(part, operator_id, watermark, splits),
-            is_idle=bool(part.open_splits) and part.open_splits <= part.idle_splits,
+            is_idle=is_idle(vertex, part),
         )
 
     def _spark_scan_report(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import Enum
+from functools import cached_property
 
 import pyarrow as pa
 from pyspark import SparkContext
@@ -51,10 +52,14 @@ _SHORT_ROW = 4096
 #: cache: eight million rows by key and window took a tenth less than with one task per core.
 _ROWS_PER_TASK = 500_000
 _READ_TASKS = "spark.sql.files.minPartitionNum"
+_ZONE = "spark.sql.session.timeZone"
 
 
 class TableSession:
     """A session of its own, on a context that others use too.
+
+    It is made when it is first asked for: an epoch whose rows all go in packets needs none, and what Spark SQL loads
+    for its first session takes seconds.
 
     Args:
         context: The context.
@@ -70,31 +75,54 @@ class TableSession:
         operators: Mapping[str, TableOperator],
         secret: KeySecret,
     ) -> None:
-        self.spark = SparkSession(context).newSession()
-        widths = row_widths(job, operators.values())
-        self._widths = widths
-        settings: dict[str, str | None] = {
-            **changed_meaning(context.getConf()),
+        self.context = context
+        self._secret = secret
+        self._widths = row_widths(job, operators.values())
+        self._job_settings: dict[str, str | None] = {
             **_SETTINGS,
             **job.session_settings,
             "spark.sql.shuffle.partitions": str(max(vertex.parallelism for vertex in job.vertices)),
         }
-        for key, value in settings.items():
-            if value is None:
-                self.spark.conf.unset(key)
-            else:
-                self.spark.conf.set(key, value)
-        self.row_keys = RowKeys(self.spark, secret)
         #: Whether workers read files into columns where they can: not any more once one could not be read like that,
         #: and not for a batch query, of which Spark knows better which columns and how many rows it needs.
         self.reads_columns = not job.is_batch
         #: Whether rows of inputs of stateful nodes are recorded on their way.
         self.records_inputs = False
-        #: What limits a batch on its way to python, as it is if nothing is known of rows, and as it is now.
-        self._usual = {key: str(self.spark.conf.get(key)) for key in _SHORT_TEXTS}
-        self._limits = dict(self._usual)
-        #: Whether how many tasks read files is ours to say.
-        self._sets_read_tasks = self.spark.conf.get(_READ_TASKS, None) is None
+        #: What limits a batch as it is now; None: as usual.
+        self._limits: dict[str, str] | None = None
+
+    @cached_property
+    def spark(self) -> SparkSession:
+        """The session."""
+        spark = SparkSession(self.context).newSession()
+        settings = {**changed_meaning(self.context.getConf()), **self._job_settings}
+        for key, value in settings.items():
+            if value is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, value)
+        return spark
+
+    @property
+    def zone(self) -> str:
+        """Its time zone."""
+        own = self._job_settings.get(_ZONE)
+        return str(self.spark.conf.get(_ZONE)) if own is None else own
+
+    @cached_property
+    def row_keys(self) -> RowKeys:
+        """What computes the keys of rows."""
+        return RowKeys(self.spark, self._secret)
+
+    @cached_property
+    def _usual(self) -> dict[str, str]:
+        """What limits a batch on its way to python, if nothing is known of rows."""
+        return {key: str(self.spark.conf.get(key)) for key in _SHORT_TEXTS}
+
+    @cached_property
+    def _sets_read_tasks(self) -> bool:
+        """Whether how many tasks read files is ours to say."""
+        return self.spark.conf.get(_READ_TASKS, None) is None
 
     def expect(self, rows: int, row_bytes: int | None, *, has_packets: bool) -> None:
         """Prepare for an epoch.
@@ -112,8 +140,9 @@ class TableSession:
             limits = {**limits, **_SHORT_TEXTS}
         if has_packets:
             limits = {**limits, **_PACKETS}
+        known = self._usual if self._limits is None else self._limits
         for key, value in limits.items():
-            if value != self._limits[key]:
+            if value != known[key]:
                 self.spark.conf.set(key, value)
         self._limits = dict(limits)
         if self._sets_read_tasks and rows:
@@ -121,7 +150,8 @@ class TableSession:
 
     def close(self) -> None:
         """Free what Spark keeps for the session."""
-        self.row_keys.close()
+        if "row_keys" in self.__dict__:
+            self.row_keys.close()
 
 
 class RowWidths(Enum):

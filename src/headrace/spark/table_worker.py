@@ -54,7 +54,7 @@ from headrace.runtime.task.table_time import VertexTime
 from headrace.runtime.task.table_trace import SINK, input_rows_file, recorded_rows
 from headrace.spark.byte_shuffle import StageFunction
 from headrace.spark.failures import carry
-from headrace.spark.python_calls import CallSite, function_context
+from headrace.spark.python_calls import CallSite, function_context, row_caller
 from headrace.spark.table_frames import Sides, packet_rows, split_sides, unpacked
 from headrace.spark.user_code import unpack_job
 
@@ -120,6 +120,7 @@ class TableFunctions:
         sides: Sides,
         merges: Mapping[int, GroupMerge],
         packed: Sequence[PackedInput] = (),
+        site: CallSite | None = None,
     ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
         """Return the function of a stateful node's stage, behind an `exchange` of its inputs.
 
@@ -129,6 +130,7 @@ class TableFunctions:
             sides: Where the columns of its inputs are.
             merges: How groups of inputs that came in packets are put together.
             packed: How what comes out is packed for each of the nodes that read it; nothing: rows come out.
+            site: Where functions are called on the way to these.
         """
         job_key, code, messages = self._job_key, self._code, self._messages
         plan = pickle.dumps(_part(self._plan, vertex_id), protocol=5)
@@ -151,12 +153,12 @@ class TableFunctions:
                     if not packed:
                         made = rows.to_batches(_OUT_ROWS)
                     elif len(packed) == 1:
-                        made = list(_packed(packed[0], [rows]))
+                        made = list(_packed(packed[0], [rows], site))
                     else:
                         made = [
                             each
                             for reader, edge in enumerate(packed)
-                            for each in _packed(edge, [rows], reader)
+                            for each in _packed(edge, [rows], site, reader)
                         ]
                 messages.tell(replace(report, spent_ns={**watch.spent_ns, **report.spent_ns}))
             yield from made
@@ -169,8 +171,17 @@ class TableFunctions:
         at: VertexTime,
         merges: Mapping[int, GroupMerge],
         readers: Sequence[PackedInput],
+        site: CallSite | None = None,
     ) -> StageFunction:
-        """Return what a subtask of a stateful node does with packets of bytes; ``readers``: who gets what comes out."""
+        """Return what a subtask of a stateful node does with packets of bytes.
+
+        Args:
+            vertex_id: The node.
+            at: The time.
+            merges: How groups of inputs are put together.
+            readers: Who gets what comes out.
+            site: Where functions are called on the way to them.
+        """
         job_key, code, messages = self._job_key, self._code, self._messages
         plan = pickle.dumps(_part(self._plan, vertex_id), protocol=5)
 
@@ -190,14 +201,19 @@ class TableFunctions:
                     output, report = task.run(pickle.loads(plan), at, inputs, _attempt(), function_context)
                 with watch.on(ENCODE):
                     rows = output.combine_chunks()
-                    made = [each for reader in readers for each in _routed(reader, [rows])]
+                    made = [each for reader in readers for each in _routed(reader, [rows], site)]
                 messages.tell(replace(report, spent_ns={**watch.spent_ns, **report.spent_ns}))
             yield from made
 
         return run
 
     def packets_of_pieces(
-        self, vertex_id: str, pieces: Sequence[tuple[int, Any]], time: str | None, packed: PackedInput
+        self,
+        vertex_id: str,
+        pieces: Sequence[tuple[int, Any]],
+        time: str | None,
+        packed: PackedInput,
+        site: CallSite | None = None,
     ) -> StageFunction:
         """Return what reads a piece per partition, and makes packets of bytes; see `reading_pieces`."""
         messages = self._messages
@@ -208,7 +224,7 @@ class TableFunctions:
                 assert not list(nothing)
                 number, piece = pieces[partition]
                 reader, watch = PieceReader(time), Stopwatch()
-                yield from watch.over(ENCODE, _routed(packed, reader.read(piece)))
+                yield from watch.over(ENCODE, _routed(packed, reader.read(piece), site))
                 watch.add(ENCODE, -reader.spent_ns)
                 watch.add(SCAN, reader.spent_ns)
                 messages.tell(
@@ -338,7 +354,7 @@ class TableFunctions:
         vertex_id: str,
         pieces: Sequence[tuple[int, Any]],
         time: str | None,
-        packed: tuple[str, PackedInput] | None = None,
+        packed: tuple[PackedInput, CallSite] | None = None,
     ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
         """Return the function of a stage that reads pieces into columns; its input says which of them.
 
@@ -346,7 +362,8 @@ class TableFunctions:
             vertex_id: The scan.
             pieces: The pieces (`FilePiece`), with their numbers.
             time: The column whose highest value is told; None if nobody asks.
-            packed: The next node, and how rows are packed for it; None: they come out as they are.
+            packed: How rows are packed for the next node, and where functions are called on the way; None: rows come
+                out as they are.
         """
         messages = self._messages
 
@@ -358,13 +375,13 @@ class TableFunctions:
                         reader, watch = PieceReader(time), Stopwatch()
                         tables = reader.read(piece)
                         if packed is not None:
-                            yield from watch.over(ENCODE, _packed(packed[1], tables))
+                            yield from watch.over(ENCODE, _packed(packed[0], tables, packed[1]))
                             watch.add(ENCODE, -reader.spent_ns)
                         else:
                             for table in tables:
                                 yield from table.to_batches(_OUT_ROWS)
                         watch.add(SCAN, reader.spent_ns)
-                        target = None if packed is None else packed[0]
+                        target = None if packed is None else packed[0].target
                         read = PieceRead(
                             vertex_id, number, reader.rows, reader.highest, watch.spent_ns, target
                         )
@@ -373,26 +390,26 @@ class TableFunctions:
         return run
 
 
-def _routed(packed: PackedInput, tables: Iterable[pa.Table]) -> Iterator[Any]:
+def _routed(packed: PackedInput, tables: Iterable[pa.Table], site: CallSite | None) -> Iterator[Any]:
     """Pack the rows of a task; yields the partition for each packet, and the packet."""
-    for packet in _packets(packed, tables):
+    for packet in _packets(packed, tables, site):
         yield pack_long(packet.subtask)
         yield packet.data
 
 
 def _packed(
-    packed: PackedInput, tables: Iterable[pa.Table], reader: int | None = None
+    packed: PackedInput, tables: Iterable[pa.Table], site: CallSite | None, reader: int | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Pack the rows of a task; ``reader``: for which of several nodes, if there are several."""
-    for packet in _packets(packed, tables):
+    for packet in _packets(packed, tables, site):
         yield packet_rows(packet, packed.parallelism, packed.max_parallelism, reader)
 
 
-def _packets(packed: PackedInput, tables: Iterable[pa.Table]) -> Iterator[Packet]:
+def _packets(packed: PackedInput, tables: Iterable[pa.Table], site: CallSite | None) -> Iterator[Packet]:
     context = TaskContext.get()
     partition = context.partitionId() if context is not None else 0
     try:
-        yield from packed.packets(tables, partition)
+        yield from packed.packets(tables, partition, None if site is None else row_caller(site))
     except NotComputedError as error:
         # As files that only Spark can read: the epoch runs again without us.
         raise FormatError(str(error)) from error

@@ -6,11 +6,14 @@ to ``__main__.TheirClass``; so the main script's classes travel, too, and are th
 
 from __future__ import annotations
 
+import functools
+import io
 import os
 import pickle
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
 from pyspark import SparkFiles, cloudpickle
@@ -22,6 +25,46 @@ from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.memory_limit import apply_memory_limit
 from headrace.runtime.task.workplace import Workplace, prepare
 
+#: The module and the name that an object is pickled as; None for most objects.
+PlaceOf = Callable[[Any], "tuple[ModuleType, str] | None"]
+
+
+class _FunctionPickler(cloudpickle.Pickler):
+    """Pickles functions that are cached with `functools.lru_cache` by value, too: workers have no main script."""
+
+    def __init__(self, stream: io.BytesIO, place_of: PlaceOf) -> None:
+        super().__init__(stream)
+        self._place_of = place_of
+
+    def reducer_override(self, obj: Any) -> Any:
+        place = self._place_of(obj)
+        if place is not None:
+            return getattr, place
+        if isinstance(obj, _CachedFunction) and _travels_by_value(obj.__wrapped__):
+            return _cached, (obj.__wrapped__, *obj.cache_parameters().values())
+        return super().reducer_override(obj)
+
+
+_CachedFunction = type(functools.lru_cache(len))
+
+
+def _travels_by_value(function: Any) -> bool:
+    """Whether cloudpickle writes a function down, since workers cannot import it."""
+    module = sys.modules.get(getattr(function, "__module__", None) or "")
+    is_nested = "<locals>" in getattr(function, "__qualname__", "")
+    registered = cloudpickle.list_registry_pickle_by_value()
+    return module is None or module.__name__ == "__main__" or is_nested or module.__name__ in registered
+
+
+def _cached(function: Any, maxsize: int | None, typed: bool) -> Any:
+    return functools.lru_cache(maxsize=maxsize, typed=typed)(function)
+
+
+def _dumps(value: Any, place_of: PlaceOf = lambda _: None) -> bytes:
+    stream = io.BytesIO()
+    _FunctionPickler(stream, place_of).dump(value)
+    return stream.getvalue()
+
 
 def pack_job(code: JobCode) -> bytes:
     """Serialize a job for the workers; says which operator cannot be.
@@ -30,7 +73,7 @@ def pack_job(code: JobCode) -> bytes:
         JobDefinitionError: If something in the job does not pickle.
     """
     try:
-        content = cloudpickle.dumps((code, _main_classes(code.job)))
+        content = _dumps((code, _main_classes(code.job)))
     except Exception as error:
         raise _unpicklable(code.job, error) from error
     # What must be in place before the functions can be read.
@@ -38,10 +81,14 @@ def pack_job(code: JobCode) -> bytes:
     return pickle.dumps((*first, content), protocol=5)
 
 
-def dump_by_value(code: JobCode) -> bytes:
-    """Pickle a job as it is pickled for workers, for test clusters in this process."""
-    pickled: bytes = cloudpickle.dumps(code)
-    return pickled
+def dump_by_value(value: Any, place_of: PlaceOf = lambda _: None) -> bytes:
+    """Pickle a job, or what belongs to one, as it is pickled for workers; for test clusters.
+
+    Args:
+        value: What to pickle.
+        place_of: Names the objects of this process that stand for others, by those.
+    """
+    return _dumps(value, place_of)
 
 
 def unpack_job(packed: bytes) -> JobCode:
@@ -72,7 +119,7 @@ def pack_graph(job: JobGraph) -> bytes:
         JobDefinitionError: If something in the job does not pickle.
     """
     try:
-        content = cloudpickle.dumps((job, _main_classes(job)))
+        content = _dumps((job, _main_classes(job)))
     except Exception as error:
         raise _unpicklable(job, error) from error
     return pickle.dumps((pyflink_alias.is_installed(), content), protocol=5)
@@ -113,7 +160,7 @@ def _main_classes(job: JobGraph) -> Mapping[str, type]:
     for name, value in main.items():
         if isinstance(value, type) and value.__module__ == "__main__":
             try:
-                cloudpickle.dumps(value)
+                _dumps(value)
             except Exception:  # noqa: BLE001, S112 - one that no record is made of; if one is, its pickling will say
                 continue
             classes[name] = value
@@ -124,7 +171,7 @@ def _unpicklable(job: JobGraph, error: Exception) -> HeadraceError:
     for vertex in job.vertices:
         for node in vertex.operators:
             try:
-                cloudpickle.dumps(node.declaration)
+                _dumps(node.declaration)
             except Exception as cause:  # noqa: BLE001 - pickling may raise anything
                 return JobDefinitionError(
                     f"operator '{node.name}' cannot be sent to the workers: {type(cause).__name__}: {cause}",
@@ -133,7 +180,7 @@ def _unpicklable(job: JobGraph, error: Exception) -> HeadraceError:
                 )
     for edge in job.edges:
         try:
-            cloudpickle.dumps(edge.partitioner)
+            _dumps(edge.partitioner)
         except Exception as cause:  # noqa: BLE001 - pickling may raise anything
             before = job.vertex(edge.source_vertex).operators[edge.source_operator].name
             return JobDefinitionError(

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
+from typing import Any
 
 
 def main(*, tables: bool = True) -> None:
@@ -19,9 +22,10 @@ def main(*, tables: bool = True) -> None:
         tables: Whether they begin with what jobs with tables need.
     """
     leave_out_archives(sys.path)
+    gc.disable()  # modules are not garbage, and looking for some among them takes a tenth of the time
 
-    import pyspark.worker  # noqa: F401
-    from pyspark.daemon import manager
+    import pyspark.daemon
+    import pyspark.worker
 
     import headrace.spark.worker
 
@@ -34,7 +38,29 @@ def main(*, tables: bool = True) -> None:
     gc.collect()
     # Workers look for garbage after every task: not among what is never garbage, which would also copy its pages.
     gc.freeze()
-    manager()
+    gc.enable()
+    pyspark.daemon.worker = ends_quietly(pyspark.daemon.worker)
+    pyspark.daemon.manager()
+
+
+def ends_quietly(worker: Callable[..., int]) -> Callable[..., int]:
+    """Have a worker end without a word when Spark has closed its connection, as it does with tasks that it cancels.
+
+    Spark would print where the worker was, on the terminal of whoever cancelled the job. Errors of a task are told over
+    the connection and do not get here.
+
+    Args:
+        worker: Processes one task; returns the code to exit with.
+    """
+
+    @wraps(worker)
+    def run(*arguments: Any) -> int:
+        try:
+            return worker(*arguments)
+        except (EOFError, ConnectionError):
+            return 1
+
+    return run
 
 
 def leave_out_archives(path: list[str]) -> None:

@@ -47,8 +47,11 @@ Statements end with a semicolon and may have several lines.
   SET, SET '<key>' = '<value>'    list and change options; RESET undoes that
   HELP, CLEAR, QUIT               commands of this client
 
-Keys: Tab completes, ↑ and Ctrl-R find earlier statements, Ctrl-C discards the input, Ctrl-D quits.
-SET 'sql-client.execution.result-mode' = 'table', 'changelog' or 'tableau' changes how rows are shown."""
+Keys: Tab completes, ↑ and Ctrl-R find earlier statements, Ctrl-C discards the
+input, Ctrl-D quits.
+
+Rows are shown as a table, a changelog or a tableau:
+  SET 'sql-client.execution.result-mode' = 'changelog';"""
 
 
 class Prompt(Protocol):
@@ -261,7 +264,7 @@ def _check_client_option(statement: str) -> None:
     if key not in _OPTIONS:
         raise ConfigurationError(
             f"headrace sql does not have the option {key!r}",
-            hint=f"it has {', '.join(sorted(_OPTIONS))}",
+            hint=f"available: {', '.join(sorted(_OPTIONS))}",
         )
     checked = Configuration({key: given})
     checked.get(options.RESULT_MODE)

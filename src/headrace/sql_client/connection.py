@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
@@ -177,11 +178,18 @@ class RemoteConnection:
 
     def _stay(self) -> None:
         """Keep the session from being closed as idle while somebody reads or thinks."""
-        while not self._is_over.wait(_HEARTBEAT_S):
-            try:
-                self._ask("POST", "/heartbeat", {})
-            except HeadraceError:  # the next statement says so
-                return
+        while not self._is_over.wait(_HEARTBEAT_S) and self.is_kept_open():
+            pass
+
+    def is_kept_open(self) -> bool:
+        """Send a heartbeat; False if the gateway has closed the session, which the next statement says."""
+        try:
+            self._ask("POST", "/heartbeat", {})
+        except ClusterError as error:
+            return error.status != HTTPStatus.NOT_FOUND
+        except HeadraceError:  # the gateway cannot be reached now; it may be with the next heartbeat
+            pass
+        return True
 
 
 class _RemoteStatement:

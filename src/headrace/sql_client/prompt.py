@@ -140,7 +140,8 @@ def _bindings() -> KeyBindings:
         if is_complete(buffer.text) and not buffer.document.text_after_cursor.strip():
             buffer.validate_and_handle()
         else:
-            buffer.newline()
+            # Without the indentation of the line before: text that is pasted as if it were typed has its own.
+            buffer.newline(copy_margin=False)
 
     @bindings.add("enter", filter=has_completions & is_choosing)
     def _choose(event: KeyPressEvent) -> None:

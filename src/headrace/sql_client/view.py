@@ -27,7 +27,9 @@ __all__ = ["ResultView"]
 
 #: Lines of the screen that show no rows: title, frame around the names, the last line.
 _OTHER_LINES = 5
-_KEYS = "q quit  ↑↓←→ scroll  PgUp PgDn page  Home End first, last  Ctrl-C cancel"
+_KEYS = "q quit  ↑↓←→ scroll  PgUp PgDn page  Home End first, last"
+#: What else there is while the query runs.
+_CANCEL = "  Ctrl-C cancel"
 
 
 class ResultView:
@@ -117,9 +119,10 @@ class ResultView:
         count, first = len(self._rows), self._first
         shown = min(self._page, count - first)
         place = f" rows {first + 1:,}–{first + shown:,} of {count:,} " if count else " no rows "
+        keys = _KEYS + (_CANCEL if self._feed.state is RowFeedState.RUNNING else "")
         width = self.application.output.get_size().columns
         return [
-            ("class:view.foot", (place + " " * max(1, width - len(place) - len(_KEYS) - 1) + _KEYS)[:width])
+            ("class:view.foot", (place + " " * max(1, width - len(place) - len(keys) - 1) + keys)[:width])
         ]
 
     # -- keys --------------------------------------------------------------------------------------------------

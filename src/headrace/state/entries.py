@@ -14,12 +14,13 @@ import pickle
 import struct
 from collections.abc import Callable
 from itertools import repeat
+from operator import add
 from typing import Any, Protocol
 from zlib import crc32
 
 from headrace.common.plain_pickle import Loads
 from headrace.state.changes import KEY_GROUP_PREFIX
-from headrace.state.key_groups import SPREAD
+from headrace.state.key_groups import SPREAD, key_groups_of
 from headrace.state.keys import STRING_SEED, STRING_TAG, all_strings, encode_key, shorten
 
 STRING_PREFIX = tuple(prefix + STRING_TAG for prefix in KEY_GROUP_PREFIX)
@@ -70,12 +71,8 @@ class PlainKeys:
             texts = list(map(str.encode, keys))
         except UnicodeEncodeError:
             return list(map(self.storage_key, keys))
-        prefixes, groups = STRING_PREFIX, self._max_parallelism
-        hashes = map(crc32, texts, repeat(STRING_SEED))
-        return [
-            prefixes[(hashed * SPREAD >> 16) % groups] + text
-            for hashed, text in zip(hashes, texts, strict=True)
-        ]
+        groups = key_groups_of(map(crc32, texts, repeat(STRING_SEED)), len(texts), self._max_parallelism)
+        return list(map(add, map(STRING_PREFIX.__getitem__, groups.tolist()), texts))
 
     def prefix(self, key: Any) -> bytes:
         encoded = encode_key(key)

@@ -7,7 +7,7 @@ implement these classes; functions get them from their runtime context with a de
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 from headrace.state.descriptors import (
@@ -164,8 +164,8 @@ class _WritableMap(_ReadableMap[K, V]):
         """Set the value under a key."""
 
     @abstractmethod
-    def put_all(self, dict_value: dict[K, V]) -> None:
-        """Set the values of several keys."""
+    def put_all(self, dict_value: Mapping[K, V] | Iterable[tuple[K, V]]) -> None:
+        """Set the values of several keys, from a dict or from pairs of a key and a value."""
 
     @abstractmethod
     def remove(self, key: K) -> None:

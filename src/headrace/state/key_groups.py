@@ -6,6 +6,11 @@ the parallelism alone, by Flink's formulas (``KeyGroupRangeAssignment``), so any
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
 #: Knuth's multiplicative constant: spreads the hash of short keys, which a checksum alone leaves in a few groups.
 SPREAD = 2654435761
 
@@ -16,6 +21,13 @@ def key_group_of(key_hash: int, max_parallelism: int) -> int:
     Loops over many records write ``(key_hash * SPREAD >> 16) % max_parallelism`` out, to save the call.
     """
     return (key_hash * SPREAD >> 16) % max_parallelism
+
+
+def key_groups_of(hashes: Iterable[int], count: int, max_parallelism: int) -> npt.NDArray[np.intp]:
+    """Return the key groups of many keys with these stable hashes."""
+    # Two numbers of 32 bits have a product of 64.
+    products = np.fromiter(hashes, np.uint64, count) * np.uint64(SPREAD)
+    return ((products >> np.uint64(16)) % np.uint64(max_parallelism)).astype(np.intp)
 
 
 def subtask_of(key_group: int, max_parallelism: int, parallelism: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from headrace.errors import HeadraceError, StateDescriptorError, StateError
@@ -101,8 +101,9 @@ class KeyedMapState(MapState[Any, Any]):
     def put(self, key: Any, value: Any) -> None:
         self._table.put(key, value)
 
-    def put_all(self, dict_value: dict[Any, Any]) -> None:
-        for key, value in dict_value.items():
+    def put_all(self, dict_value: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
+        # PyFlink takes pairs where its documentation asks for a dict, so programs pass either.
+        for key, value in dict(dict_value).items():
             self._table.put(key, value)
 
     def remove(self, key: Any) -> None:

@@ -13,7 +13,7 @@ import hashlib
 import math
 import struct
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, fields, is_dataclass
 from decimal import Decimal
 from enum import Enum
@@ -53,11 +53,11 @@ def hash_key(key: Any) -> int:
     return crc32(encode_key(key))
 
 
-def hash_keys(keys: Sequence[Any]) -> Iterable[int]:
+def hash_keys(keys: Collection[Any]) -> Iterable[int]:
     """Return the stable hashes of many keys, in C for strings."""
     if all_strings(keys):
         try:
-            return list(map(crc32, map(str.encode, keys), repeat(STRING_SEED)))
+            return map(crc32, list(map(str.encode, keys)), repeat(STRING_SEED))
         except UnicodeEncodeError:
             pass
     return [crc32(encode_key(key)) for key in keys]

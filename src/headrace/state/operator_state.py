@@ -16,7 +16,7 @@ them, so that a checkpoint can be looked at without unpickling what is in it.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -360,7 +360,7 @@ class DictBroadcastState(BroadcastState[Any, Any]):
     def put(self, key: Any, value: Any) -> None:
         self.entries[key] = value
 
-    def put_all(self, dict_value: dict[Any, Any]) -> None:
+    def put_all(self, dict_value: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
         self.entries.update(dict_value)
 
     def remove(self, key: Any) -> None:

@@ -10,18 +10,19 @@ not depend on where epochs end, values that can be changed in place are compared
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from heapq import merge
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Protocol
 
-from headrace.common.codec import value_codec
+from headrace.common.codec import encode_all, value_codec
 from headrace.errors import StateError, StateTypeError, shorten
 from headrace.state import entries
 from headrace.state.changes import Column, column_of
 from headrace.state.entries import KeyScheme
-from headrace.state.isolation import ATOMS, is_all_atoms, is_immutable
+from headrace.state.isolation import is_all_atoms, is_immutable
 from headrace.state.keys import encode_key
 from headrace.state.stores.base import LocalStore
 
@@ -102,6 +103,9 @@ class EntryTable(StoredTable):
         self.written: dict[Any, Any] = {}
         #: Values as stored that cannot be changed in place.
         self._read: dict[Any, Any] = {}
+        #: The same, of the keys of one batch of records: most of them will be written, and need no place in a large
+        #: dictionary before.
+        self._ahead: dict[Any, Any] = {}
         #: Values as stored that can, with their stored form.
         self._borrowed: dict[Any, tuple[Any, bytes]] = {}
 
@@ -109,6 +113,7 @@ class EntryTable(StoredTable):
         self._store = store
         self._fetch = store.reader(self._name)
         self.written.clear()
+        self._ahead.clear()
         self._borrowed.clear()
         if not is_current:
             self._read.clear()
@@ -119,7 +124,7 @@ class EntryTable(StoredTable):
         value = self.written.get(key, _ABSENT)
         if value is not _ABSENT:
             return value
-        value = self._read.get(key, _ABSENT)
+        value = self._ahead.get(key, _ABSENT)
         return value if value is not _ABSENT else self._load(key)
 
     def put(self, value: Any) -> None:
@@ -134,19 +139,27 @@ class EntryTable(StoredTable):
         if self._misses < len(keys) * _MISSES_WORTH_PREFETCHING:
             self._misses = 0
             return
-        read, written, borrowed = self._read, self.written, self._borrowed
-        missing = [key for key in set(keys) if key not in written and key not in read and key not in borrowed]
+        self._keep_ahead()
+        ahead, borrowed = self._ahead, self._borrowed
+        missing = list(set(keys).difference(self.written).difference(self._read).difference(borrowed))
         self._misses = len(missing)
-        decode = self._decode
-        for key, stored in zip(missing, self._fetch_all(missing), strict=True):
-            if stored is None:
-                read[key] = None
-                continue
-            value = decode(stored)
-            if type(value) in ATOMS or is_immutable(value):
-                read[key] = value
+        fetched, decode = self._fetch_all(missing), self._decode
+        values = [None if stored is None else decode(stored) for stored in fetched]
+        if is_all_atoms(map(type, values)):
+            ahead.update(zip(missing, values, strict=True))
+            return
+        for key, value, stored in zip(missing, values, fetched, strict=True):
+            if stored is None or is_immutable(value):
+                ahead[key] = value
             else:
                 borrowed[key] = (value, stored)
+
+    def _keep_ahead(self) -> None:
+        """Keep the values of a batch that were read and not written."""
+        ahead = self._ahead
+        for key in set(ahead).difference(self.written):
+            self._read[key] = ahead[key]
+        ahead.clear()
 
     def _fetch_all(self, keys: list[Any]) -> list[bytes | None]:
         if self._store is None:
@@ -154,6 +167,9 @@ class EntryTable(StoredTable):
         return self._store.get_many(self._name, self._scheme.storage_keys(keys))
 
     def _load(self, key: Any) -> Any:
+        value = self._read.get(key, _ABSENT)
+        if value is not _ABSENT:
+            return value
         borrowed = self._borrowed.get(key)
         if borrowed is not None:
             return borrowed[0]
@@ -174,17 +190,18 @@ class EntryTable(StoredTable):
             if key not in self.written and self._encode(value) != stored:
                 self.written[key] = value
         keys = self._scheme.storage_keys(list(self.written))
-        encode = self._encode
-        try:
-            values = [None if value is None else encode(value) for value in self.written.values()]
-        except StateTypeError:
-            # Once more, with the keys, for the error to name the one.
-            values = [
-                None if value is None else self._encoded(key, value) for key, value in self.written.items()
-            ]
-        return column_of(keys, values)
+        return column_of(keys, self._encoded_values())
+
+    def _encoded_values(self) -> Sequence[bytes | None]:
+        """Return the written values, encoded; None is a removal."""
+        values = self.written.values()
+        if type(None) not in set(map(type, values)):
+            with suppress(Exception):  # once more below: errors name the key
+                return encode_all(self._encode, values)
+        return [None if value is None else self._encoded(key, value) for key, value in self.written.items()]
 
     def settle(self, cache_entries: int) -> None:
+        self._keep_ahead()
         if len(self._read) + len(self.written) > cache_entries:
             self._read.clear()
         elif is_all_atoms(map(type, self.written.values())):

@@ -108,8 +108,8 @@ class StateTtlConfig:
 
     def __repr__(self) -> str:
         return (
-            f"StateTtlConfig(ttl_ms={self.ttl_ms}, {self._update_type.name}, {self._state_visibility.name}, "
-            f"{self._cleanup_strategies!r})"
+            f"StateTtlConfig<update_type={self._update_type}, state_visibility={self._state_visibility},"
+            f"ttl_time_characteristic ={self._ttl_time_characteristic},ttl={self.ttl_ms} ms>"
         )
 
     class Builder:

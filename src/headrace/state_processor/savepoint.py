@@ -173,7 +173,7 @@ class Savepoint:
                 return found[0]
         known = ", ".join(each.uid or f"{each.name} ({each.operator_id})" for each in operators)
         raise StateError(
-            f"{self.path} has no operator {name!r}, or several", hint=f"it has: {known}", retryable=False
+            f"{self.path} has no operator {name!r}, or several", hint=f"available: {known}", retryable=False
         )
 
 

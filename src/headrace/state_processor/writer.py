@@ -217,6 +217,6 @@ def _refuse_unknown(snapshot: OperatorSnapshot, edits: _Edits, seen: set[str]) -
         known = ", ".join(sorted(name for name in seen if name != SCHEMAS)) or "none"
         raise StateError(
             f"operator '{snapshot.uid or snapshot.name}' has no keyed state {', '.join(sorted(unknown))}",
-            hint=f"it has: {known}",
+            hint=f"available: {known}",
             retryable=False,
         )

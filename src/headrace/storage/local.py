@@ -193,7 +193,7 @@ def _look_up(path: str) -> Entry:
             return Entry(path, EntryKind.MISSING)
         raise
     if stat.S_ISREG(found.st_mode):
-        return Entry(path, EntryKind.FILE, found.st_size)
+        return Entry(path, EntryKind.FILE, found.st_size, found.st_mtime)
     return Entry(path, EntryKind.DIRECTORY if stat.S_ISDIR(found.st_mode) else EntryKind.OTHER)
 
 
@@ -237,7 +237,12 @@ def make_directories(path: str) -> None:
     except FileExistsError:  # another process was faster, and may not have synced it yet
         if not os.path.isdir(path):
             raise
-    sync_directory(above)
+    try:
+        sync_directory(above)
+    except OSError:
+        with suppress(OSError):  # who tries again would find the directory, and take its name for safe
+            os.rmdir(path)
+        raise
 
 
 def sync_ancestors(path: str) -> None:

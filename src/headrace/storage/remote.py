@@ -256,4 +256,9 @@ class RemoteFiles(FileStore):
 
 
 def _entry(info: FileInfo) -> Entry:
-    return Entry(info.path, _KINDS.get(info.type, EntryKind.OTHER), info.size if info.is_file else None)
+    kind = _KINDS.get(info.type, EntryKind.OTHER)
+    return Entry(info.path, kind, *((info.size, _seconds(info)) if info.is_file else ()))
+
+
+def _seconds(info: FileInfo) -> float | None:
+    return None if info.mtime_ns is None else info.mtime_ns / 1e9

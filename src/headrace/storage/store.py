@@ -17,7 +17,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import IO, TYPE_CHECKING, NamedTuple
 
@@ -60,6 +60,8 @@ class Entry:
     kind: EntryKind
     #: In bytes; None unless it is a file.
     size: int | None = None
+    #: When a file was last written, in seconds since 1970; None where the store does not say.
+    modified_s: float | None = field(default=None, compare=False)
 
     @property
     def name(self) -> str:

@@ -5,15 +5,15 @@ t_env.execute_sql("CREATE TABLE clicks (...) WITH (...)")
 t_env.execute_sql("SELECT user, COUNT(*) FROM clicks GROUP BY user").print()
 """
 
+from headrace.common._missing import missing_names
 from headrace.common.changelog import ChangelogMode
 from headrace.common.types import Row, RowKind
-from headrace.datastream._missing import missing_names
 from headrace.planner.statements import ExplainDetail
 from headrace.table.compiled_plan import CompiledPlan
 from headrace.table.data_view import DataView, ListView, MapView
 from headrace.table.environment_settings import EnvironmentSettings
 from headrace.table.expression import Expression
-from headrace.table.module import ModuleEntry
+from headrace.table.module import Module, ModuleEntry
 from headrace.table.plan_reference import PlanReference
 from headrace.table.result_kind import ResultKind
 from headrace.table.schema import Schema
@@ -58,6 +58,7 @@ __all__ = [
     "GroupedTable",
     "ListView",
     "MapView",
+    "Module",
     "ModuleEntry",
     "OverWindowedTable",
     "PlanReference",
@@ -83,7 +84,6 @@ __all__ = [
 
 __getattr__ = missing_names(
     __name__,
-    "Module",
     "UserDefinedType",
     # Modules.
     "descriptors",

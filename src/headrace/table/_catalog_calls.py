@@ -7,13 +7,13 @@ from typing import Any
 from headrace.catalog import CatalogManager, InlineView
 from headrace.catalog.catalog import Catalog as StoredCatalog
 from headrace.catalog.objects import CatalogView
-from headrace.errors import CatalogError, shorten
+from headrace.errors import CatalogError, JobDefinitionError, shorten
 from headrace.planner.functions import built_in_names
 from headrace.table._functions import as_user_function
 from headrace.table._paths import parts_of, path_sql
 from headrace.table.catalog_access import Catalog
 from headrace.table.catalog_objects import CatalogDescriptor
-from headrace.table.module import ModuleEntry
+from headrace.table.module import Module, ModuleEntry
 from headrace.table.table_result import TableResult
 
 __all__ = ["CatalogCalls"]
@@ -95,6 +95,24 @@ class CatalogCalls:
     def list_full_modules(self) -> list[ModuleEntry]:
         """Return all modules, and whether they are in use."""
         return [ModuleEntry(name, used) for name, used in self._manager.modules.loaded()]
+
+    def list_materialized_tables(self) -> list[str]:
+        """Return the names of the materialized tables of the current database."""
+        return self._manager.materialized_tables(*self._here())
+
+    def load_module(self, module_name: str, module: Module) -> None:
+        """Load a module under a name; it is in use from then on, after those before it.
+
+        Raises:
+            CatalogError: If there is a module with this name.
+            JobDefinitionError: If it is not a module.
+        """
+        if not isinstance(module, Module):
+            raise JobDefinitionError(
+                f"load_module({module_name!r}): expected a Module; got {shorten(module)}",
+                hint="pass HiveModule(), or CoreModule()",
+            )
+        self._manager.modules.load(module_name, module.kind)
 
     def unload_module(self, module_name: str) -> None:
         """Forget a module.

@@ -30,6 +30,7 @@ from headrace.planner.expressions import Expression, Literal
 from headrace.planner.logical import Scan
 from headrace.planner.logical import Schema as PlanSchema
 from headrace.planner.physical import CollectTarget, TableTarget
+from headrace.planner.rules.nodes import placed_error
 from headrace.planner.stream_borders import StreamInput
 from headrace.planner.translate import SinkChoice
 from headrace.table.attachments import AttachedRows, AttachedStream, values_of
@@ -76,7 +77,8 @@ class TableConnectors:
         source = factory.source(request)
         request.options.check()
         if self._is_batch and source.boundedness is not Boundedness.BOUNDED:
-            raise SqlValidationError(
+            raise placed_error(
+                scan.place,
                 f"table {name!r} is unbounded, but the query runs in BATCH mode",
                 hint="use STREAMING mode, or make the table bounded",
             )
@@ -144,7 +146,7 @@ class TableConnectors:
         if target.is_overwrite and not ability.can_overwrite:
             raise UnsupportedFeatureError(
                 f"INSERT OVERWRITE into {name!r}: a table with 'connector' = {_connector(target.table)!r} "
-                "takes new rows, and cannot replace what it has",
+                "can only be appended to",
                 feature=f"INSERT OVERWRITE into {_connector(target.table)!r}",
                 hint="use INSERT INTO; tables with 'connector' = 'filesystem' can be overwritten",
             )

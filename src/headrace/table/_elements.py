@@ -18,6 +18,7 @@ from headrace.types.logical import BigIntType, DoubleType, NullType
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 __all__ = ["pandas_of", "rows_and_types", "rows_of_pandas"]
 
@@ -79,7 +80,7 @@ def _column(rows: Sequence[Sequence[Any]], at: int, name: str, kind: DataType) -
 
 def _misfit(name: str, kind: DataType, value: Any) -> JobDefinitionError:
     return JobDefinitionError(
-        f"from_elements(): column {name!r} is {kind}, which {shorten(value)} is not",
+        f"from_elements(): cannot convert {shorten(value)} to {kind} (column {name!r})",
         hint="give the column another type in the schema, or convert the values",
     )
 
@@ -145,7 +146,9 @@ def _type_of(value: Any) -> DataType:
             names = _names(value)
             pairs = zip(names, value, strict=True)
             return DataTypes.ROW([DataTypes.FIELD(name, _common([each])) for name, each in pairs])
-    raise JobDefinitionError(f"from_elements(): no type is known for {shorten(value)}", hint="pass a schema")
+    raise JobDefinitionError(
+        f"from_elements(): cannot infer a type for {shorten(value)}", hint="pass a schema"
+    )
 
 
 def _check(columns: Sequence[Sequence[Any]], names: Sequence[str], types: Sequence[DataType]) -> None:
@@ -153,7 +156,7 @@ def _check(columns: Sequence[Sequence[Any]], names: Sequence[str], types: Sequen
 
     for values, name, kind in zip(columns, names, types, strict=True):
         if not kind.is_nullable and None in values:
-            raise JobDefinitionError(f"from_elements(): column {name!r} is {kind}, and there is a None in it")
+            raise JobDefinitionError(f"from_elements(): column {name!r} is {kind}, but contains None")
         arrow = to_arrow_type(kind)
         try:
             pa.array(values, arrow)
@@ -224,9 +227,7 @@ def pandas_of(rows: Iterable[Row], schema: Schema, *, is_insert_only: bool) -> p
         kept = [tuple(row) for row in rows]
     else:
         kept = materialized(rows)
-    columns = [
-        pa.array([row[at] for row in kept], to_arrow_type(field.type)) for at, field in enumerate(schema)
-    ]
+    columns = [_arrow_column([row[at] for row in kept], field.type) for at, field in enumerate(schema)]
     table = pa.table(columns, names=[field.name for field in schema])
     made: pd.DataFrame
     try:
@@ -235,6 +236,14 @@ def pandas_of(rows: Iterable[Row], schema: Schema, *, is_insert_only: bool) -> p
     except pa.ArrowInvalid:  # a year that nanoseconds do not reach
         made = table.to_pandas(maps_as_pydicts="lossy")
     return made
+
+
+def _arrow_column(values: list[Any], data_type: DataType) -> pa.Array:
+    import pyarrow as pa
+
+    kind = to_arrow_type(data_type)
+    convert = arrow_form(kind)
+    return pa.array(values if convert is None else map(convert, values), kind)
 
 
 def materialized(rows: Iterable[Row]) -> list[tuple[Any, ...]]:

@@ -54,7 +54,7 @@ def _job(started: StartedJobs, job_id: str) -> StartedJob:
     jobs = {job.job_id: job for job in started.jobs()}
     if job_id not in jobs:
         raise SqlValidationError(
-            f"this program has not started a job {job_id!r}",
+            f"no job {job_id!r} was started in this session",
             hint=nearest(job_id, jobs) or "jobs of other programs: headrace list, headrace stop",
         )
     return jobs[job_id]

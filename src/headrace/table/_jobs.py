@@ -27,12 +27,12 @@ from headrace.graph.mixed_job import table_steps
 from headrace.graph.stream_graph import default_max_parallelism
 from headrace.graph.table_job import TableNode, build_table_job
 from headrace.graph.transformations import PhysicalTransformation
+from headrace.operators.table.opened_functions import AsyncSettings
 from headrace.planner.async_calls import with_settings
 from headrace.planner.batch import translate_batch
 from headrace.planner.conflicts import ConflictRules
 from headrace.planner.emit import SPARK_SETTINGS
 from headrace.planner.logical import LogicalNode, OnConflict, Scan, Sink
-from headrace.planner.opened_functions import AsyncSettings
 from headrace.planner.optimize import Plan, SinkRequest, plan_batch, plan_job
 from headrace.planner.physical import CollectTarget, TableTarget
 from headrace.planner.statements import ShowPartitions
@@ -114,6 +114,7 @@ class TableJobs:
             self.connectors,
             conflicts=ConflictRules(get(options.UPSERT_MATERIALIZE), get(REQUIRE_ON_CONFLICT)),
             is_sharing=get(options.REUSE_SUB_PLAN),
+            splitting=self.optimizations.splitting,
         )
 
     @property
@@ -139,6 +140,7 @@ class TableJobs:
             names=tuple(names),
             types=tuple(column.type for column in sink.table.sink_columns),
             on_conflict=sink.on_conflict,
+            place=sink.place,
         )
 
     # --- running --------------------------------------------------------------------------------------

@@ -14,9 +14,10 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
-from headrace.common.typed_text import float_text
+from headrace.common.typed_text import double_text, float_text
 from headrace.common.types import Row
 from headrace.types import logical as t
+from headrace.types.intervals import YearMonthIntervalType
 
 __all__ = ["TableFrame", "shown"]
 
@@ -121,6 +122,8 @@ def shown(value: Any, data_type: t.DataType | None = None) -> str:
             return NULL
         case bool():
             return "TRUE" if value else "FALSE"
+        case int() if isinstance(data_type, YearMonthIntervalType):
+            return f"{'-' if value < 0 else '+'}{abs(value) // 12}-{abs(value) % 12:02d}"
         case datetime.datetime():
             return _timestamp(value, getattr(data_type, "precision", 6))
         case datetime.timedelta():
@@ -133,6 +136,8 @@ def shown(value: Any, data_type: t.DataType | None = None) -> str:
             return f"{value:f}"
         case float() if isinstance(data_type, t.FloatType):
             return float_text(value)
+        case float():
+            return double_text(value)
         case Row():
             kinds = data_type.field_types() if isinstance(data_type, t.RowType) else [None] * len(value)
             return "(" + ", ".join(_inner(*pair) for pair in zip(value, kinds, strict=True)) + ")"

@@ -91,7 +91,7 @@ class _Reader:
             if isinstance(told, StateHint):
                 if specs:
                     raise self._wrong(
-                        f"state {each.name!r} stands behind an argument",
+                        f"state {each.name!r} comes after an argument",
                         "eval(self, ctx, state..., argument...)",
                     )
                 states.append(self._state_spec(each.name, kind, told))
@@ -213,7 +213,7 @@ class _Reader:
         extra = hint.traits - {ArgumentTrait.SCALAR}
         if extra:
             raise self._wrong(
-                f"argument {name!r} has the trait {sorted(each.name for each in extra)[0]}, but is no table",
+                f"argument {name!r} has the trait {sorted(each.name for each in extra)[0]}, but is not a table",
                 "add ArgumentTrait.SET_SEMANTIC_TABLE or ArgumentTrait.ROW_SEMANTIC_TABLE",
             )
         data_type = data_type or (_INTERVAL if kind is timedelta else hinted_type(kind))

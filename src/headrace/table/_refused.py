@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from headrace.datastream._older_names import OlderMethods
+from headrace.common._older_names import OlderMethods
 from headrace.errors import UnsupportedFeatureError
 
 __all__ = ["RefusedCalls"]
@@ -13,11 +13,7 @@ __all__ = ["RefusedCalls"]
 class RefusedCalls(OlderMethods):
     """The part of a table environment that is not there."""
 
-    # --- catalogs, modules, models --------------------------------------------------------------------
-
-    def load_module(self, module_name: str, module: Any) -> None:
-        """Refused: modules of PyFlink are written in Java; the built-in one comes back with `LOAD MODULE core`."""
-        raise UnsupportedFeatureError.not_yet("load_module()", "LOAD MODULE core")
+    # --- models --------------------------------------------------------------------
 
     def create_model(self, model_path: str, model_descriptor: Any, ignore_if_exists: bool = False) -> None:
         """Not in headrace yet."""
@@ -44,10 +40,6 @@ class RefusedCalls(OlderMethods):
     def list_temporary_models(self) -> NoReturn:
         """Not in headrace yet."""
         raise UnsupportedFeatureError.not_yet("list_temporary_models()")
-
-    def list_materialized_tables(self) -> list[str]:
-        """Not in headrace yet."""
-        raise UnsupportedFeatureError.not_yet("list_materialized_tables()")
 
     # --- functions in Java ----------------------------------------------------------------------------
 

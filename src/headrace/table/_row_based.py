@@ -109,8 +109,8 @@ class Groups:
     def property_of(self, alias: str, name: str) -> str:
         """Write a property of the window, which is a column of what was aggregated."""
         if self.window is None or alias != self.window.alias:
-            there = "no window" if self.window is None else f"the window {self.window.alias!r}"
-            raise SqlValidationError(f"window {alias!r} does not exist: there is {there}")
+            there = "no window" if self.window is None else repr(self.window.alias)
+            raise SqlValidationError(f"window {alias!r} does not exist; available: {there}")
         return quote_name(f"${name}")
 
 
@@ -194,7 +194,7 @@ def _rows_of_group(table: Table, call: Expression[Any]) -> Expression[Any]:
         others = ["(", *others]
     if not isinstance(function, UserFunction) or function.kind is not FunctionKind.TABLE_AGGREGATE:
         raise SqlValidationError(
-            f"flat_aggregate(): {call!r} is no call of a table aggregate function",
+            f"flat_aggregate(): {call!r} is not a call of a table aggregate function",
             hint="make it with udtaf()",
         )
     return Expression((pieces.FunctionPiece(_as_rows(function)), *others))

@@ -116,7 +116,8 @@ class StatementRunner:
         if statement.key is not None and statement.value is not None:
             self._config.set(statement.key, statement.value)
             return self._ok()
-        found = sorted(self._config.to_map().items())
+        # Also what the configuration file, the environment and the command line say. Secrets are hidden.
+        found = [(each.key, each.value) for each in self._jobs.configuration.entries()]
         if statement.key is not None:
             found = [(key, value) for key, value in found if key == statement.key]
         return self._table_of(
@@ -134,7 +135,7 @@ class StatementRunner:
         return TableResult(field, lambda: iter([Row("OK")]), kind=ResultKind.SUCCESS)
 
     def _text(self, text: str) -> TableResult:
-        return TableResult((Field("result", _RESULT),), lambda: iter([Row(text)]), is_text=True)
+        return TableResult((Field("result", _RESULT),), lambda: iter([Row(text)]), is_raw=True)
 
     def _table_of(self, fields: Sequence[Field], rows: Sequence[Row]) -> TableResult:
         return TableResult(tuple(fields), lambda: iter(rows), max_width=self._max_width * 100)
@@ -166,7 +167,8 @@ class StatementRunner:
             client.get_job_execution_result().result()
         fields = tuple(Field(name, DataTypes.BIGINT()) for name in sinks)
         # How many rows it will be nobody knows: Flink says -1.
-        return TableResult(fields, lambda: iter([Row(*(-1 for _ in sinks))]), job_client=client)
+        counts = Row(*(-1 for _ in sinks))
+        return TableResult(fields, lambda: iter([counts]), job_client=client, is_raw=True)
 
     def _compile(self, statement: s.CompilePlan) -> TableResult:
         if not (statement.if_not_exists and self.plans.exists(statement.path)):
@@ -216,7 +218,7 @@ class StatementRunner:
             ]
             return f"== Abstract Syntax Tree ==\n{trees}\n\n== Spark SQL ==\n" + "\n\n".join(queries) + "\n"
         # Translation asks connectors for sources and sinks, and these check the options of their tables, as Flink does.
-        applied = self._jobs.optimizations.applied_to(self._jobs.nodes(plan))
+        applied = self._jobs.optimizations.applied_to(self._jobs.nodes(plan), plan.nodes)
         is_json = s.ExplainDetail.JSON_EXECUTION_PLAN in details
         return explain(
             plan,

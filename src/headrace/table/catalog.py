@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.datastream._missing import missing_names
+from headrace.common._missing import missing_names
 from headrace.table.catalog_access import Catalog, HiveCatalog, JdbcCatalog
 from headrace.table.catalog_columns import (
     Column,

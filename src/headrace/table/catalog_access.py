@@ -64,7 +64,7 @@ class Catalog:
         """Return the description of a database.
 
         Raises:
-            CatalogError: There is none with this name.
+            CatalogError: If it does not exist.
         """
         found = self._catalog.database(database_name)
         if found is None:
@@ -72,7 +72,7 @@ class Catalog:
         return CatalogDatabase(found.properties, found.comment)
 
     def database_exists(self, database_name: str) -> bool:
-        """Say whether there is a database."""
+        """Return whether a database exists."""
         return self._catalog.database(database_name) is not None
 
     def create_database(self, name: str, database: CatalogDatabase, ignore_if_exists: bool) -> None:
@@ -90,7 +90,7 @@ class Catalog:
         """Drop an empty database.
 
         Raises:
-            CatalogError: There is none with this name, or something is in it.
+            CatalogError: If it does not exist, or is not empty.
         """
         if not self.database_exists(name):
             _unless(ignore_if_exists, f"database {name!r} does not exist")
@@ -103,7 +103,7 @@ class Catalog:
         """Replace the description of a database.
 
         Raises:
-            CatalogError: There is none with this name.
+            CatalogError: If it does not exist.
         """
         if self.database_exists(name):
             described = objects.CatalogDatabase(new_database.properties, new_database.comment)
@@ -124,27 +124,30 @@ class Catalog:
         return self._catalog.views(database_name)
 
     def list_materialized_tables(self, database_name: str) -> list[str]:
-        """Return the names of the materialized tables: headrace has none."""
-        self.get_database(database_name)
-        return []
+        """Return the names of the materialized tables of a database."""
+        return [
+            name
+            for name in self.list_tables(database_name)
+            if objects.is_materialized(self._catalog.table(database_name, name))
+        ]
 
     def get_table(self, table_path: ObjectPath) -> CatalogBaseTable:
         """Return a table or view.
 
         Raises:
-            CatalogError: There is none.
+            CatalogError: If it does not exist.
         """
         return CatalogBaseTable._of(self._stored(table_path))
 
     def table_exists(self, table_path: ObjectPath) -> bool:
-        """Say whether there is a table or view."""
+        """Return whether a table or view exists."""
         return self._catalog.table(table_path.database_name, table_path.object_name) is not None
 
     def drop_table(self, table_path: ObjectPath, ignore_if_not_exists: bool) -> None:
         """Drop a table or view.
 
         Raises:
-            CatalogError: There is none.
+            CatalogError: If it does not exist.
         """
         if self.table_exists(table_path):
             self._catalog.drop_table(table_path.database_name, table_path.object_name)
@@ -155,7 +158,7 @@ class Catalog:
         """Give a table or view another name in its database.
 
         Raises:
-            CatalogError: There is none, or the new name is taken.
+            CatalogError: If it does not exist, or the new name is taken.
         """
         if not self.table_exists(table_path):
             _unless(ignore_if_not_exists, _no_table(table_path))
@@ -184,7 +187,7 @@ class Catalog:
         """Replace a table or view.
 
         Raises:
-            CatalogError: There is none.
+            CatalogError: If it does not exist.
         """
         if self.table_exists(table_path):
             self._put(table_path, new_table)
@@ -228,7 +231,7 @@ class Catalog:
         """Return where the code of a function is.
 
         Raises:
-            CatalogError: There is none with this name.
+            CatalogError: If it does not exist.
         """
         found = self._catalog.function(function_path.database_name, function_path.object_name)
         if not isinstance(found, StoredFunction):
@@ -236,7 +239,7 @@ class Catalog:
         return CatalogFunction(found.class_name, found.language)
 
     def function_exists(self, function_path: ObjectPath) -> bool:
-        """Say whether there is a function."""
+        """Return whether a function exists."""
         return self._catalog.function(function_path.database_name, function_path.object_name) is not None
 
     def create_function(
@@ -259,7 +262,7 @@ class Catalog:
         """Replace a function.
 
         Raises:
-            CatalogError: There is none with this name.
+            CatalogError: If it does not exist.
         """
         if self.function_exists(function_path):
             self._catalog.put_function(*_parts(function_path), new_function._stored())
@@ -270,7 +273,7 @@ class Catalog:
         """Drop a function.
 
         Raises:
-            CatalogError: There is none with this name.
+            CatalogError: If it does not exist.
         """
         if self.function_exists(function_path):
             self._catalog.drop_function(*_parts(function_path))
@@ -292,7 +295,7 @@ class Catalog:
         """Return the description of a partition.
 
         Raises:
-            CatalogError: There is none with these values.
+            CatalogError: If it does not exist.
         """
         found: CatalogPartition | None = self._details(table_path).partitions.get(partition_spec)
         if found is None:
@@ -332,7 +335,7 @@ class Catalog:
         """Remove a partition from a table.
 
         Raises:
-            CatalogError: There is none with these values.
+            CatalogError: If it does not exist.
         """
         if self.partition_exists(table_path, partition_spec):
             details = self._details(table_path)
@@ -352,7 +355,7 @@ class Catalog:
         """Replace the description of a partition.
 
         Raises:
-            CatalogError: There is none with these values.
+            CatalogError: If it does not exist.
         """
         if self.partition_exists(table_path, partition_spec):
             self._details(table_path).partitions[partition_spec] = new_partition
@@ -362,11 +365,11 @@ class Catalog:
     # --- statistics -----------------------------------------------------------------------------------
 
     def get_table_statistics(self, table_path: ObjectPath) -> CatalogTableStatistics:
-        """Return the statistics of a table; all unknown unless somebody has set them."""
+        """Return the statistics of a table; all unknown unless they have been set."""
         return self._statistics(table_path, _NO_PARTITION)
 
     def get_table_column_statistics(self, table_path: ObjectPath) -> CatalogColumnStatistics:
-        """Return the statistics of a table's columns; none unless somebody has set them."""
+        """Return the statistics of a table's columns; empty unless they have been set."""
         return self._column_statistics(table_path, _NO_PARTITION)
 
     def get_partition_statistics(
@@ -476,7 +479,7 @@ class Catalog:
         raise UnsupportedFeatureError.not_yet("Catalog.get_model()")
 
     def model_exists(self, model_path: ObjectPath) -> bool:
-        """Say whether there is a model: there is none."""
+        """Return False: catalogs have no models."""
         return False
 
     def create_model(self, model_path: ObjectPath, model: Any, ignore_if_exists: bool) -> None:

@@ -293,7 +293,7 @@ class ResolvedSchema:
         return [each.data_type for each in self._columns]
 
     def get_column(self, column_index_or_name: int | str) -> Column | None:
-        """Return a column by position or name; None if there is none."""
+        """Return a column by position or name; None if it does not exist."""
         if isinstance(column_index_or_name, str):
             return next((each for each in self._columns if each.name == column_index_or_name), None)
         is_there = 0 <= column_index_or_name < len(self._columns)

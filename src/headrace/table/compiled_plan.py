@@ -41,7 +41,7 @@ class CompiledPlan:
         """Write the plan to a file.
 
         Raises:
-            SqlValidationError: If the file is there, unless ``ignore_if_exists`` says to leave it as it is.
+            SqlValidationError: If the file exists, unless ``ignore_if_exists`` is set.
         """
         self._statements.plans.write(str(file), self._plan, ignore_if_exists=ignore_if_exists)
 

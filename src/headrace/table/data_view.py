@@ -78,7 +78,7 @@ class MapView(DataView, Generic[K, V]):
         """Return the value of a key.
 
         Raises:
-            KeyError: If there is none.
+            KeyError: If the key does not exist.
         """
         return self._dict[key]
 
@@ -95,7 +95,7 @@ class MapView(DataView, Generic[K, V]):
         del self._dict[key]
 
     def contains(self, key: K) -> bool:
-        """Whether there is a value of this key."""
+        """Whether the key exists."""
         return key in self._dict
 
     def items(self) -> Iterable[tuple[K, V]]:
@@ -111,7 +111,7 @@ class MapView(DataView, Generic[K, V]):
         return self._dict.values()
 
     def is_empty(self) -> bool:
-        """Whether there is no key."""
+        """Whether the map is empty."""
         return not self._dict
 
     def clear(self) -> None:

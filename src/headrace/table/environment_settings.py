@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from headrace.common import Configuration
-from headrace.datastream._older_names import OlderMethods
+from headrace.common._older_names import OlderMethods
 
 __all__ = ["EnvironmentSettings"]
 

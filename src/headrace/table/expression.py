@@ -1,4 +1,4 @@
-"""Expressions of the Table API: a face over SQL, which the binder of SQL reads, checks and gives types.
+"""Expressions of the Table API: an interface to SQL text, which the SQL binder parses, checks and types.
 
 `col("price") * 2` is kept as the pieces of ``(`price` * 2)``. Pieces that are not known before the expression is
 used, such as the name a Python function goes by, are put in by `Expression._sql`. Families of functions that are plain
@@ -348,7 +348,7 @@ class Expression(MathFunctions, TextFunctions, CollectionFunctions, BitmapFuncti
         return function("LN", self) if base is None else function("LOG", base, self)
 
     def truncate(self, n: Any = 0) -> Expression[Any]:
-        """The number cut off after so many digits behind the point."""
+        """The number, truncated after this many digits behind the decimal point."""
         return function("TRUNCATE", self, n)
 
     def between(self, lower_bound: Any, upper_bound: Any) -> Expression[bool]:
@@ -372,7 +372,7 @@ class Expression(MathFunctions, TextFunctions, CollectionFunctions, BitmapFuncti
         return _aggregate("PERCENTILE", self, percentage, *([] if frequency is None else [frequency]))
 
     def alias(self, name: str, *extra_names: str) -> Expression[Any]:
-        """Give the value a name; a table function gives several."""
+        """Name the value; name the columns of a table function."""
         return Expression(self._pieces, aliases=(name, *extra_names), value=self._value)
 
     def as_argument(self, name: str) -> Expression[Any]:
@@ -380,11 +380,11 @@ class Expression(MathFunctions, TextFunctions, CollectionFunctions, BitmapFuncti
         return pieced(f"{name} => ", self)
 
     def cast(self, data_type: DataType) -> Expression[Any]:
-        """The value as another type; fails where it is none."""
+        """The value as another type; fails if it cannot be converted."""
         return pieced("CAST(", self, f" AS {data_type.summary_without_null()})")
 
     def try_cast(self, data_type: DataType) -> Expression[Any]:
-        """The value as another type; NULL where it is none."""
+        """The value as another type; NULL if it cannot be converted."""
         return pieced("TRY_CAST(", self, f" AS {data_type.summary_without_null()})")
 
     def in_(self, first_element_or_table: Any, *remaining_elements: Any) -> Expression[bool]:
@@ -420,7 +420,7 @@ class Expression(MathFunctions, TextFunctions, CollectionFunctions, BitmapFuncti
         return pieced("(", self, " SIMILAR TO ", literal(pattern), ")")
 
     def position(self, haystack: Any = None) -> Expression[Any]:
-        """Where this text first stands in another one, from 1; 0 if nowhere."""
+        """The first position of this text in another one, counted from 1; 0 if it is not found."""
         return pieced("POSITION(", self, " IN ", literal(haystack), ")")
 
     def overlay(self, new_string: Any, starting: Any, length: Any = None) -> Expression[Any]:

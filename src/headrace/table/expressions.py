@@ -151,7 +151,7 @@ def current_timestamp() -> Expression[Any]:
 
 
 def current_watermark(rowtimeAttribute: Any) -> Expression[Any]:
-    """Return how far event time has come."""
+    """Return the current watermark."""
     return function("CURRENT_WATERMARK", rowtimeAttribute)
 
 
@@ -166,17 +166,17 @@ def local_timestamp() -> Expression[Any]:
 
 
 def to_date(date_str: Any, format: Any = None) -> Expression[Any]:
-    """Return the date that a text stands for."""
+    """Convert a text to a date."""
     return function("TO_DATE", date_str, format)
 
 
 def to_timestamp(timestamp_str: Any, format: Any = None) -> Expression[Any]:
-    """Return the date and time that a text stands for."""
+    """Convert a text to a timestamp."""
     return function("TO_TIMESTAMP", timestamp_str, format)
 
 
 def to_timestamp_ltz(*args: Any) -> Expression[Any]:
-    """Return the moment that a number of seconds or milliseconds, or a text, stands for."""
+    """Convert a number of seconds or milliseconds, or a text, to a timestamp with local time zone."""
     return function("TO_TIMESTAMP_LTZ", *args)
 
 

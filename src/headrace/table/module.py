@@ -1,15 +1,52 @@
-"""Modules of built-in functions, under PyFlink's names. There is one: `core`."""
+"""Modules of built-in functions, under PyFlink's names: `core`, and the functions of Hive."""
 
 from __future__ import annotations
 
 from functools import total_ordering
 
-from headrace.datastream._missing import missing_names
+from headrace.catalog.modules import CORE, HIVE
+from headrace.errors import UnsupportedFeatureError
 
-__all__ = ["ModuleEntry"]
+__all__ = ["CoreModule", "HiveModule", "Module", "ModuleEntry"]
 
-# Modules bring functions that are written in Java.
-__getattr__ = missing_names(__name__, "HiveModule", "Module")
+
+class Module:
+    """Built-in functions that `TableEnvironment.load_module` loads together: a `HiveModule` or a `CoreModule`."""
+
+    #: Which functions it has.
+    kind: str
+
+    def __init__(self) -> None:
+        if type(self) is Module:
+            raise UnsupportedFeatureError(
+                "Module: headrace has the modules HiveModule and CoreModule, and loads no others",
+                feature="Module",
+                hint="register functions of yours with create_temporary_system_function()",
+            )
+
+
+class CoreModule(Module):
+    """Flink's built-in functions, which are loaded from the start. PyFlink has no class for them."""
+
+    kind = CORE
+
+
+class HiveModule(Module):
+    """Functions of Hive that Flink's SQL does not have, as `LOAD MODULE hive` loads them.
+
+    Args:
+        hive_version: Accepted for PyFlink programs; the functions are the same for every version.
+
+    Example:
+        >>> HiveModule().kind
+        'hive'
+    """
+
+    kind = HIVE
+
+    def __init__(self, hive_version: str | None = None) -> None:
+        super().__init__()
+        self.hive_version = hive_version
 
 
 @total_ordering
@@ -18,7 +55,7 @@ class ModuleEntry:
 
     Example:
         >>> ModuleEntry("core", True)
-        ModuleEntry('core', True)
+        ModuleEntry{name='core', used=true}
     """
 
     def __init__(self, name: str, used: bool) -> None:
@@ -46,7 +83,7 @@ class ModuleEntry:
         return hash(self._key())
 
     def __repr__(self) -> str:
-        return f"ModuleEntry({self._name!r}, {self._used})"
+        return f"ModuleEntry{{name='{self._name}', used={str(self._used).lower()}}}"
 
     def _key(self) -> tuple[str, bool]:
         return self._name, self._used

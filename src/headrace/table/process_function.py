@@ -77,7 +77,7 @@ class ProcessTableFunctionWrapper(UserDefinedFunctionWrapper):
     def __call__(self, *args: Any) -> Any:
         """Refuse to be called with columns."""
         raise JobDefinitionError(
-            f"{self._name} is a process table function: it takes tables, and stands in FROM",
+            f"{self._name} is a process table function: it takes tables and belongs in FROM",
             hint=f"table.process({self._name}), or SELECT * FROM {self._name}(TABLE t)",
         )
 
@@ -112,7 +112,7 @@ def ptf(
             `get_result_type` says.
         arguments: Hints of parameters, by name, in place of those in the signature of `eval`.
         state: Hints of parameters that are state, the same.
-        deterministic: Whether equal rows give equal results; True if None.
+        deterministic: Whether equal rows return equal results; True if None.
         name: What it is called; its own name if None.
 
     Raises:

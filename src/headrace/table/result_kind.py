@@ -1,14 +1,14 @@
-"""What kind of answer a statement gives."""
+"""The kind of a statement's result."""
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import IntEnum
 
 __all__ = ["ResultKind"]
 
 
-class ResultKind(Enum):
-    """Whether a statement gives rows, or only succeeds."""
+class ResultKind(IntEnum):
+    """Whether a statement returns rows, or only succeeds; a number, as in PyFlink."""
 
     #: It was done; the only row says OK.
     SUCCESS = 0

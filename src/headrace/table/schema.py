@@ -198,12 +198,12 @@ class Schema:
             return self
 
         def primary_key(self, *column_names: str) -> Schema.Builder:
-            """Say which columns tell rows apart; it is not enforced."""
+            """Declare the primary key; it is not enforced."""
             self._schema = replace(self._schema, primary_key=column_names)
             return self
 
         def primary_key_named(self, constraint_name: str, *column_names: str) -> Schema.Builder:
-            """Say which columns tell rows apart, and what that is called."""
+            """Declare the primary key, with a name for the constraint."""
             self._schema = replace(self._schema, primary_key=column_names, primary_key_name=constraint_name)
             return self
 

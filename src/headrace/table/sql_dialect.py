@@ -8,7 +8,7 @@ __all__ = ["SqlDialect"]
 
 
 class SqlDialect(Enum):
-    """Flink's SQL, which is the only one that there is; Hive's is refused."""
+    """SQL dialects: Flink's is the only one; Hive's is refused."""
 
     DEFAULT = "default"
     HIVE = "hive"

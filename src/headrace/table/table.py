@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.catalog.manager import nearest
 from headrace.catalog.objects import CatalogTable
-from headrace.datastream._older_names import OLDER_METHODS, older_method
+from headrace.common._older_names import OLDER_METHODS, older_method
 from headrace.errors import SqlValidationError, shorten
 from headrace.planner.logical import LogicalNode
 from headrace.planner.show_create import declared_lines
@@ -110,7 +110,7 @@ class Table(ProcessCalls):
         return self._query(f"SELECT DISTINCT * FROM {self._as_input()}")
 
     def add_columns(self, *fields: Expression[Any]) -> Table:
-        """Compute columns behind those that are there."""
+        """Add computed columns after the existing ones."""
         return self.select(*map(col, self._columns), *fields)
 
     def add_or_replace_columns(self, *fields: Expression[Any]) -> Table:
@@ -149,7 +149,7 @@ class Table(ProcessCalls):
         return made.select(*(col("f0").get(name).alias(name) for name in result.field_names()))
 
     def flat_map(self, func: Expression[Any] | UserDefinedTableFunctionWrapper) -> Table:
-        """Call a table function for each row; the rows that it gives take the place of the row.
+        """Call a table function for each row, and replace the row by its results.
 
         Args:
             func: The call of a function that `udtf` made; or the function alone, which then gets the whole row.
@@ -212,7 +212,7 @@ class Table(ProcessCalls):
         table_function_call: Expression[Any] | UserDefinedTableFunctionWrapper,
         join_predicate: Expression[bool] | None = None,
     ) -> Table:
-        """Join each row with the rows that a table function gives for it.
+        """Join each row with the rows that a table function returns for it.
 
         Args:
             table_function_call: The call, with `alias` to name the columns; or the function alone, which then gets the
@@ -226,7 +226,7 @@ class Table(ProcessCalls):
         table_function_call: Expression[Any] | UserDefinedTableFunctionWrapper,
         join_predicate: Expression[bool] | None = None,
     ) -> Table:
-        """Join each row with the rows that a table function gives for it, and keep rows that get none."""
+        """Join each row with the rows that a table function returns for it, and keep rows without results."""
         return joined_lateral(self, "LEFT JOIN", table_function_call, join_predicate)
 
     def minus(self, right: Table) -> Table:
@@ -308,7 +308,7 @@ class Table(ProcessCalls):
     def execute_insert(
         self, table_path_or_descriptor: str | TableDescriptor, overwrite: bool = False
     ) -> TableResult:
-        """Write the rows to a table, as a job of its own.
+        """Write the rows to a table, in a separate job.
 
         Args:
             table_path_or_descriptor: The table's name, or its description.
@@ -326,7 +326,7 @@ class Table(ProcessCalls):
         return TablePipeline(sink, self._t_env)
 
     def to_pandas(self) -> pd.DataFrame:
-        """Run the query to its end and return its rows; those that were taken back are not among them."""
+        """Run the query to its end and return its rows; rows that were retracted are not included."""
         return self._t_env._to_pandas(self._plan)
 
     def to_spark(self) -> Any:
@@ -434,7 +434,7 @@ class Table(ProcessCalls):
         unknown = [name for name in names if name not in self._columns]
         if unknown:
             raise SqlValidationError(
-                f"{call}(): column {unknown[0]!r} not found; there are {', '.join(self._columns)}"
+                f"{call}(): column {unknown[0]!r} not found; available: {', '.join(self._columns)}"
             )
 
     def _whole_row(self) -> Expression[Any]:
@@ -562,7 +562,7 @@ class OverWindowedTable:
         def window(alias: str) -> str:
             if alias not in self._windows:
                 raise SqlValidationError(
-                    f"window {alias!r} does not exist; there are {', '.join(self._windows)}"
+                    f"window {alias!r} does not exist; available: {', '.join(self._windows)}"
                 )
             return self._windows[alias]._sql(plain)
 

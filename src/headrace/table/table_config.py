@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from headrace.common import Configuration
+from headrace.common._older_names import OlderMethods
 from headrace.config.options import python
 from headrace.config.options import table as options
 from headrace.errors import UnsupportedFeatureError
@@ -16,7 +17,7 @@ from headrace.table.sql_dialect import SqlDialect
 __all__ = ["TableConfig"]
 
 
-class TableConfig:
+class TableConfig(OlderMethods):
     """Options of an environment, over what the program was started with. Keys are those of the configuration.
 
     Example:
@@ -34,7 +35,7 @@ class TableConfig:
         return TableConfig()
 
     def get(self, key: str, default_value: str) -> str:
-        """Return what was set, or the default."""
+        """Return the value, or the default."""
         value = self._configuration.get_string(key, default_value)
         return default_value if value is None else value
 
@@ -42,7 +43,7 @@ class TableConfig:
         """Set an option.
 
         Raises:
-            ConfigurationError: If there is no such key, or the value is none that it can have.
+            ConfigurationError: If the key does not exist, or the value is not valid.
         """
         text = str(value).lower() if isinstance(value, bool) else str(value)
         changed = Configuration(self._configuration).set_string(key, text)
@@ -55,7 +56,7 @@ class TableConfig:
         """Set options for a while; then they are what they were.
 
         Raises:
-            ConfigurationError: If there is no such key, or a value is none that it can have.
+            ConfigurationError: If a key does not exist, or a value is not valid.
         """
         before = self.to_map()
         try:
@@ -131,4 +132,4 @@ class TableConfig:
 def _check(configuration: Configuration) -> None:
     from headrace.config import Configuration as LayeredConfiguration
 
-    LayeredConfiguration().with_values(configuration.to_dict())
+    LayeredConfiguration().with_values(configuration.to_dict(), place="the session")

@@ -185,7 +185,7 @@ class TableEnvironment(CatalogCalls, PlanCalls, SparkFrameCalls, RefusedCalls):
         """Return a table or view of the catalogs by its name.
 
         Raises:
-            SqlError: If there is none.
+            SqlError: If it does not exist.
         """
         table = self.sql_query(f"SELECT * FROM {path_sql(path)}")
         named = self._manager.table(self._manager.qualify(parts_of(path)))
@@ -228,7 +228,7 @@ class TableEnvironment(CatalogCalls, PlanCalls, SparkFrameCalls, RefusedCalls):
         Args:
             pdf: The rows.
             schema: Names of the columns, or a row type; found from the DataFrame if None.
-            splits_num: Without effect: Spark deals rows out by itself.
+            splits_num: No effect: Spark distributes the rows.
         """
         from headrace.table._elements import rows_of_pandas
 
@@ -245,7 +245,7 @@ class TableEnvironment(CatalogCalls, PlanCalls, SparkFrameCalls, RefusedCalls):
         """Create a table in a catalog.
 
         Raises:
-            CatalogError: If there is one with the name.
+            CatalogError: If a table with this name exists.
         """
         self._create(path, descriptor, is_temporary=False, if_not_exists=ignoreIfExists)
 
@@ -273,7 +273,7 @@ class TableEnvironment(CatalogCalls, PlanCalls, SparkFrameCalls, RefusedCalls):
             fields_or_schema: For a stream: as in `StreamTableEnvironment.from_data_stream`.
 
         Raises:
-            CatalogError: If there is a temporary table or view with this name.
+            CatalogError: If a temporary table or view with this name exists.
         """
         if not isinstance(table_or_data_stream, Table):
             table_or_data_stream = self._table_of_stream(table_or_data_stream, fields_or_schema)
@@ -294,10 +294,10 @@ class TableEnvironment(CatalogCalls, PlanCalls, SparkFrameCalls, RefusedCalls):
         Args:
             view_path: The name.
             table: A table that `sql_query` made: a catalog keeps views as text.
-            ignore_if_exists: Whether a view that is there stays, without an error.
+            ignore_if_exists: Whether to keep an existing view, without an error.
 
         Raises:
-            CatalogError: If there is a table or view with this name.
+            CatalogError: If a table or view with this name exists.
         """
         if table._text is None:
             raise UnsupportedFeatureError.not_yet(
@@ -441,7 +441,7 @@ class StreamTableEnvironment(TableEnvironment):
             changelog_mode: The kinds that come; all of them if None.
 
         Raises:
-            SqlError: If the schema does not fit the records, or there is no key where one is needed.
+            SqlError: If the schema does not fit the records, or a required key is missing.
         """
         call = "from_changelog_stream()"
         mode = changelog_mode or ChangelogMode.all()
@@ -508,7 +508,7 @@ class StreamTableEnvironment(TableEnvironment):
         return _typed_stream("to_append_stream()", stream, table, type_info)
 
     def to_retract_stream(self, table: Table, type_info: TypeInformation) -> DataStream:
-        """Return a stream of pairs: True and a row that is added, or False and one that is taken back.
+        """Return a stream of pairs: True and a row that is added, or False and a row that is retracted.
 
         Args:
             table: The table.

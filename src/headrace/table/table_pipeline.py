@@ -24,7 +24,7 @@ class TablePipeline:
         self._t_env = t_env
 
     def execute(self) -> TableResult:
-        """Run it, as a job of its own."""
+        """Run it in a separate job."""
         return self._t_env._statements.execute_inserts([self._sink])
 
     def explain(self, *extra_details: ExplainDetail) -> str:

@@ -1,4 +1,4 @@
-"""What a statement gives back: rows of a running query, rows that are there already, or OK."""
+"""The result of a statement: rows of a running query, rows that are already available, or OK."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["CloseableIterator", "TableResult"]
 
 
 class CloseableIterator(ClosedOnExit):
-    """Rows of a result, each with its row kind. Close it, or use it in a ``with``: a query that runs is cancelled then.
+    """Rows of a result, each with its row kind. Close it, or use it in a ``with``: this cancels a running query.
 
     Args:
         rows: Where they come from; closed with the iterator if it can be.
@@ -47,7 +47,7 @@ class CloseableIterator(ClosedOnExit):
 
 
 class TableResult:
-    """The result of a statement. Made by `execute_sql`, `execute` and their like.
+    """The result of a statement. Returned by `execute_sql`, `execute` and similar calls.
 
     Args:
         schema: The columns of the rows.
@@ -56,7 +56,7 @@ class TableResult:
         job_client: The job, if one was started.
         has_kinds: Whether rows are a changelog, and printed with what they do to the table.
         max_width: How many characters of a text are printed.
-        is_text: Whether the only value is a text of several lines, which is printed as it is.
+        is_raw: Whether values are printed without a frame: a text of several lines, or the counts of an INSERT.
         is_endless: Whether the query never ends: its columns are printed at once, before the first row has come.
     """
 
@@ -69,10 +69,10 @@ class TableResult:
         job_client: JobClient | None = None,
         has_kinds: bool = False,
         max_width: int = 30,
-        is_text: bool = False,
+        is_raw: bool = False,
         is_endless: bool = False,
     ) -> None:
-        self._is_text = is_text
+        self._is_raw = is_raw
         self._is_endless = is_endless
         self._schema = schema
         self._rows = rows
@@ -87,7 +87,7 @@ class TableResult:
         return self._job_client
 
     def wait(self, timeout_ms: int | None = None) -> None:
-        """Wait until the job of an INSERT has ended, or the first row of a query is there.
+        """Wait until the job of an INSERT has ended, or the first row of a query is available.
 
         Args:
             timeout_ms: How long to wait; None for as long as it takes.
@@ -136,9 +136,9 @@ class TableResult:
             return
         names = [each.name for each in self._schema]
         types = [each.type for each in self._schema]
-        if self._is_text:
+        if self._is_raw:
             for row in self.collect():
-                _print(row[0])
+                _print(", ".join(map(str, row)))
             return
         with holding(), self.collect() as rows:
             if self._has_kinds or self._job_client is not None:

@@ -38,7 +38,7 @@ class TableSchema:
         return list(self._types)
 
     def get_field_data_type(self, field: int | str) -> DataType | None:
-        """Return the type of a column, by name or position; None if there is none."""
+        """Return the type of a column, by name or position; None if it does not exist."""
         at = self._names.index(field) if isinstance(field, str) and field in self._names else field
         return self._types[at] if isinstance(at, int) and 0 <= at < len(self._types) else None
 
@@ -51,7 +51,7 @@ class TableSchema:
         return list(self._names)
 
     def get_field_name(self, field_index: int) -> str | None:
-        """Return the name of a column by its position; None if there is none."""
+        """Return the name of a column by its position; None if it does not exist."""
         return self._names[field_index] if 0 <= field_index < len(self._names) else None
 
     def to_row_data_type(self) -> RowType:

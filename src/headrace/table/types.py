@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from headrace import types
+from headrace.common._missing import missing_names
 from headrace.common.types import Row, RowKind
-from headrace.datastream._missing import missing_names
 from headrace.types import *  # noqa: F403 - the place PyFlink has them at
 
 __all__ = ["Row", "RowKind"]

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, overload
 
-from headrace.datastream._missing import missing_names
+from headrace.common._missing import missing_names
 from headrace.errors import JobDefinitionError
 from headrace.table._function_classes import (
     AggregateFunction,
@@ -94,7 +94,7 @@ def udf(
             decorate one.
         input_types: Types of its arguments; taken as they come if None.
         result_type: Type of what it returns; if None, what its hint says (`-> int` is BIGINT).
-        deterministic: Whether equal arguments give equal results; True if None.
+        deterministic: Whether equal arguments return equal results; True if None.
         name: What it is called; its own name if None.
         func_type: ``general`` for a value per row, ``pandas`` for a Series per batch of rows.
 
@@ -111,7 +111,7 @@ def udf(
         <Expression `double`(`price`)>
     """
     if func_type not in ("general", "pandas"):
-        raise JobDefinitionError(f"udf(): func_type is 'general' or 'pandas'; got {func_type!r}")
+        raise JobDefinitionError(f"udf(): func_type must be 'general' or 'pandas'; got {func_type!r}")
     if f is None:
         return lambda function: udf(function, input_types, result_type, deterministic, name, func_type)
     if isinstance(f, type):
@@ -140,9 +140,9 @@ def udtf(
     deterministic: bool | None = None,
     name: str | None = None,
 ) -> Any:
-    """Make a table function, which gives any number of rows for each row, or decorate one.
+    """Create a table function, which returns any number of rows for each row; also as a decorator.
 
-    It stands in ``LATERAL TABLE(f(...))``, `Table.join_lateral`, `Table.left_outer_join_lateral` and
+    Use it in ``LATERAL TABLE(f(...))``, `Table.join_lateral`, `Table.left_outer_join_lateral` and
     `Table.flat_map`.
 
     Args:
@@ -151,7 +151,7 @@ def udtf(
         input_types: Types of its arguments; taken as they come if None.
         result_types: Types of the columns, as a list or a ROW; if None, what its hint says
             (`-> Iterator[tuple[int, str]]`).
-        deterministic: Whether equal arguments give equal rows; True if None.
+        deterministic: Whether equal arguments return equal rows; True if None.
         name: What it is called; its own name if None.
 
     Raises:
@@ -191,7 +191,7 @@ def udaf(
     name: str | None = None,
     func_type: str = "general",
 ) -> Any:
-    """Make an aggregate function, which gives one value for each group, or decorate one.
+    """Create an aggregate function, which returns one value for each group; also as a decorator.
 
     Args:
         f: An `AggregateFunction`; with ``func_type="pandas"`` also a function of pandas Series. None to decorate one.
@@ -199,7 +199,7 @@ def udaf(
         result_type: Type of the value; if None, what `get_result_type` says.
         accumulator_type: Type of the accumulator; if None, what `get_accumulator_type` says. Any Python value may be
             one: what is kept of it in state follows from the value.
-        deterministic: Whether equal rows give equal values; True if None.
+        deterministic: Whether equal rows return equal values; True if None.
         name: What it is called; its own name if None.
         func_type: ``general`` to take rows one by one, ``pandas`` for all rows of a group as Series.
 
@@ -221,7 +221,7 @@ def udaf(
         <Expression `Longest`(`word`)>
     """
     if func_type not in ("general", "pandas"):
-        raise JobDefinitionError(f"udaf(): func_type is 'general' or 'pandas'; got {func_type!r}")
+        raise JobDefinitionError(f"udaf(): func_type must be 'general' or 'pandas'; got {func_type!r}")
     if f is None:
         return lambda function: udaf(
             function, input_types, result_type, accumulator_type, deterministic, name, func_type
@@ -247,16 +247,16 @@ def udtaf(
     name: str | None = None,
     func_type: str = "general",
 ) -> Any:
-    """Make a table aggregate function, which gives rows for each group, or decorate one.
+    """Create a table aggregate function, which returns rows for each group; also as a decorator.
 
-    It stands in `flat_aggregate` of the Table API; SQL has no place for it.
+    Use it in `flat_aggregate` of the Table API; SQL does not support it.
 
     Args:
         f: A `TableAggregateFunction`; None to decorate one.
         input_types: Types of its arguments; taken as they come if None.
         result_type: A ROW with the columns; if None, what `get_result_type` says.
         accumulator_type: Type of the accumulator, as for `udaf`.
-        deterministic: Whether equal rows give equal results; True if None.
+        deterministic: Whether equal rows return equal results; True if None.
         name: What it is called; its own name if None.
         func_type: ``general``.
 
@@ -264,7 +264,7 @@ def udtaf(
         JobDefinitionError: If it has no result type, or is no table aggregate function.
     """
     if func_type != "general":
-        raise JobDefinitionError(f"udtaf(): func_type is 'general'; got {func_type!r}")
+        raise JobDefinitionError(f"udtaf(): func_type must be 'general'; got {func_type!r}")
     if f is None:
         return lambda function: udtaf(
             function, input_types, result_type, accumulator_type, deterministic, name

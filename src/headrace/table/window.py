@@ -76,7 +76,7 @@ class TumbleWithSize:
     size: Expression[Any]
 
     def on(self, time_field: Expression[Any]) -> TumbleWithSizeOnTime:
-        """Set the time attribute that windows go by."""
+        """Set the time attribute of the windows."""
         return TumbleWithSizeOnTime(self.size, time_field)
 
 
@@ -108,7 +108,7 @@ class SlideWithSize:
     size: Expression[Any]
 
     def every(self, slide: Expression[Any]) -> SlideWithSizeAndSlide:
-        """Set how far two windows are apart."""
+        """Set the distance between the starts of two windows."""
         return SlideWithSizeAndSlide(self.size, _interval("every()", slide))
 
 
@@ -120,7 +120,7 @@ class SlideWithSizeAndSlide:
     slide: Expression[Any]
 
     def on(self, time_field: Expression[Any]) -> SlideWithSizeAndSlideOnTime:
-        """Set the time attribute that windows go by."""
+        """Set the time attribute of the windows."""
         return SlideWithSizeAndSlideOnTime(self.size, self.slide, time_field)
 
 
@@ -138,7 +138,7 @@ class SlideWithSizeAndSlideOnTime:
 
 
 class Session:
-    """Windows that end when nothing has come for a while."""
+    """Windows that end when no row arrives for some time."""
 
     @classmethod
     def with_gap(cls, gap: Expression[Any]) -> SessionWithGap:
@@ -153,7 +153,7 @@ class SessionWithGap:
     gap: Expression[Any]
 
     def on(self, time_field: Expression[Any]) -> SessionWithGapOnTime:
-        """Set the time attribute that sessions go by."""
+        """Set the time attribute of the sessions."""
         return SessionWithGapOnTime(self.gap, time_field)
 
 
@@ -207,12 +207,12 @@ class Over:
 
     @classmethod
     def order_by(cls, order_by: Expression[Any]) -> OverWindowPartitionedOrdered:
-        """Set the time that rows go by."""
+        """Set the time attribute that rows are ordered by."""
         return OverWindowPartitionedOrdered((), order_by)
 
     @classmethod
     def partition_by(cls, *partition_by: Expression[Any]) -> OverWindowPartitioned:
-        """Keep rows apart that differ in these."""
+        """Set the columns to partition by."""
         return OverWindowPartitioned(partition_by)
 
 
@@ -223,7 +223,7 @@ class OverWindowPartitioned:
     partitions: tuple[Expression[Any], ...]
 
     def order_by(self, order_by: Expression[Any]) -> OverWindowPartitionedOrdered:
-        """Set the time that rows go by."""
+        """Set the time attribute that rows are ordered by."""
         return OverWindowPartitionedOrdered(self.partitions, order_by)
 
 
@@ -256,7 +256,7 @@ class OverWindowPartitionedOrderedPreceding:
         return OverWindow(_name(alias), self.partitions, self.order, self.back)
 
     def following(self, following: Expression[Any]) -> OverWindowPartitionedOrderedPreceding:
-        """Set where the window ends: with the current row, which is all that there is."""
+        """Set the end of the window, which must be the current row."""
         if following._shown_sql() not in ("CURRENT ROW", "CURRENT RANGE"):
             raise UnsupportedFeatureError(
                 "following(): in streaming mode, a window must end at the current row", feature="following()"

@@ -1,4 +1,4 @@
-"""Runs one operator by itself: records, watermarks and time go in by hand, what it emits is there to look at.
+"""Runs one operator alone: you pass in records, watermarks and time, and look at its output.
 
     with OperatorHarness(MapDeclaration(str.upper)) as harness:
         harness.process("a")
@@ -272,7 +272,7 @@ class OperatorHarness(ClosedOnExit):
         *,
         is_second: bool = False,
     ) -> None:
-        """Give an input records that stand next to each other in the stream."""
+        """Pass a batch of records to an input."""
         batch = Batch(list(values), None if timestamps is None else list(timestamps))
         if batch.timestamps is not None and len(batch.timestamps) != len(batch):
             raise JobDefinitionError(
@@ -364,7 +364,7 @@ class OperatorHarness(ClosedOnExit):
         return {name: each.get_local_value() for name, each in self.context.accumulators.report().items()}
 
     def clear_output(self) -> None:
-        """Forget what came out so far."""
+        """Forget the output so far."""
         self._recorder.batches.clear()
         self._recorder.sides.clear()
         self._recorder.events.clear()

@@ -178,6 +178,14 @@ class MiniLiveCluster:
         self.compactions += len(work)
         return done
 
+    def packed_job(self) -> bytes:
+        """Return the job as workers of Spark would get it."""
+        from headrace.spark.user_code import (
+            pack_job,
+        )  # imports pyspark, which the test kit does without otherwise
+
+        return pack_job(self._code)
+
     def cancel(self) -> None:
         """Have all subtasks end."""
         for deployment in self._deployments:

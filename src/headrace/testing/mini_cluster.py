@@ -46,6 +46,7 @@ from headrace.runtime.job.epochs import JobProgress
 from headrace.runtime.job.master import JobMaster
 from headrace.runtime.job.settings import job_master_settings
 from headrace.runtime.run.job_run import EpochSummary
+from headrace.runtime.run.live_run import LiveRunner
 from headrace.runtime.run.state_registry import Compaction
 from headrace.runtime.scheduling.slots import SlotManager, SlotOffer, SlotPool
 from headrace.runtime.task.latency import LatencySettings
@@ -175,7 +176,7 @@ class MiniCluster:
         self._task_retries = task_retries
         self._fault_at = _as_function(faults)
         self._workers = [
-            _Worker(code, Path(directory) / f"host-{number}", _shipping(dumps)) for number in range(workers)
+            _Worker(code, Path(directory) / f"host-{number}", shipping(dumps)) for number in range(workers)
         ]
         self._is_cancelled = threading.Event()
         #: Every plan that was to be run, in order; an epoch that was run again stands here twice.
@@ -303,7 +304,8 @@ def _as_function(faults: Faults | None) -> Callable[[TaskAttempt], Fault | None]
     return faults.get if isinstance(faults, Mapping) else faults
 
 
-def _shipping(dumps: Callable[[JobCode], bytes] | None) -> Callable[[JobCode], JobCode]:
+def shipping(dumps: Callable[[JobCode], bytes] | None) -> Callable[[JobCode], JobCode]:
+    """Return what copies a job for a worker."""
     if dumps is None:
         return copy.deepcopy
 
@@ -368,6 +370,7 @@ class MiniJob:
         slot_manager: Keeps the account of slots, where jobs share them.
         results: Where the job's end is written down for its next start; nowhere if None.
         leader: The fencing token of the job's master; 0 without high availability.
+        live_cluster: Makes what runs a live job, from its code and a directory; a `MiniLiveCluster` if None.
         cluster_settings: Those of `MiniCluster`.
     """
 
@@ -383,9 +386,11 @@ class MiniJob:
         slot_manager: SlotManager | None = None,
         results: JobResults | None = None,
         leader: int = 0,
+        live_cluster: Callable[[JobCode, str], LiveRunner] | None = None,
         **cluster_settings: Any,
     ) -> None:
         self._leader = leader
+        self._make_live_cluster = live_cluster
         self._results = results or NoJobResults()
         self._slots = slots and SlotPool(slot_manager or SlotManager(), job_graph.job_id, slots)
         self.configuration = configuration = configuration or Configuration()
@@ -419,18 +424,18 @@ class MiniJob:
             store=store_settings(configuration),
             latency=LatencySettings.from_configuration(configuration),
             state_latency=StateLatencySettings.from_configuration(configuration),
-            recording=None if is_live else recording_settings(configuration, self._graph.job_id),
+            recording=recording_settings(configuration, self._graph.job_id),
         )
 
-        def make_cluster(job: JobGraph, lineage: str, _: KeySecret) -> MiniCluster | MiniLiveCluster:
-            code = JobCode(job, lineage, task_settings)
+        def make_cluster(job: JobGraph, lineage: str, _: KeySecret) -> MiniCluster | LiveRunner:
+            code, hosts = JobCode(job, lineage, task_settings), f"{self._directory}/hosts-{lineage}"
+            if is_live and self._make_live_cluster is not None:
+                return self._make_live_cluster(code, hosts)
             if is_live:
-                self.live_cluster = MiniLiveCluster(
-                    code, f"{self._directory}/hosts-{lineage}", _shipping(cluster_settings.get("dumps"))
-                )
+                self.live_cluster = MiniLiveCluster(code, hosts, shipping(cluster_settings.get("dumps")))
                 return self.live_cluster
             #: The one that runs the job now; a job that is restarted or rescaled gets another.
-            self.cluster = MiniCluster(code, f"{self._directory}/hosts-{lineage}", **cluster_settings)
+            self.cluster = MiniCluster(code, hosts, **cluster_settings)
             return self.cluster
 
         directory = configuration.get(checkpointing.DIRECTORY) or f"{self._directory}/state"
@@ -475,7 +480,7 @@ class MiniJob:
         return self.master.stop_with_savepoint(savepoint_directory, drain=advance_to_end_of_event_time)
 
     def trigger_savepoint(self, savepoint_directory: str | None) -> Future[str]:
-        """Take a savepoint; the job goes on."""
+        """Take a savepoint; the job continues."""
         return self.master.trigger_savepoint(savepoint_directory)
 
     def rescale(self, parallelism: int) -> Future[None]:

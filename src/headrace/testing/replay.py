@@ -44,5 +44,5 @@ def replay(
     recording = find_recording(directory)
     if last_failure:
         return replay_epoch(recording, recording.last_failure(), runs_sinks=runs_sinks)
-    number = recording.epochs[-1] if epoch is None else epoch
-    return replay_epoch(recording, recording.epoch(number), runs_sinks=runs_sinks)
+    recorded = recording.last() if epoch is None else recording.epoch(epoch)
+    return replay_epoch(recording, recorded, runs_sinks=runs_sinks)

@@ -57,7 +57,7 @@ class SteppedSubtask(LiveSubtask):
     def _tell(self, message: Message) -> None:
         self._told(message)
 
-    #: How many buffers the loop works off in a turn; None for all that wait.
+    #: How many buffers the loop processes in a turn; None for all that wait.
     most_buffers: int | None = None
 
     def _buffers_at_once(self) -> int:

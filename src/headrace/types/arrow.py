@@ -7,9 +7,9 @@ from typing import Final
 
 import pyarrow as pa
 
-from headrace.errors import TypeInferenceError, UnsupportedFeatureError
+from headrace.errors import InvariantViolation, TypeInferenceError
 from headrace.types import logical
-from headrace.types.intervals import DayTimeIntervalType
+from headrace.types.intervals import DayTimeIntervalType, YearMonthIntervalType
 
 __all__ = ["create_arrow_schema", "from_arrow_type", "to_arrow_type"]
 
@@ -33,14 +33,12 @@ _PLAIN: Final[dict[type[logical.DataType], pa.DataType]] = {
     logical.TimestampType: pa.timestamp("us"),
     logical.LocalZonedTimestampType: pa.timestamp("us", "UTC"),
     DayTimeIntervalType: pa.duration("us"),
+    YearMonthIntervalType: pa.int32(),
 }
 
 
 def to_arrow_type(data_type: logical.DataType) -> pa.DataType:
     """The Arrow type that Spark gives values of this type.
-
-    Raises:
-        UnsupportedFeatureError: Values of this type do not cross to Python.
 
     Example:
         >>> to_arrow_type(logical.ArrayType(logical.IntType()))
@@ -60,7 +58,7 @@ def to_arrow_type(data_type: logical.DataType) -> pa.DataType:
         case _ if type(data_type) in _PLAIN:
             return _PLAIN[type(data_type)]
         case _:
-            raise UnsupportedFeatureError.not_yet(f"a column of type {data_type.summary()} in Python")
+            raise InvariantViolation(f"no Arrow type is known for {data_type.summary()}")
 
 
 def _field(name: str, data_type: logical.DataType) -> pa.Field:

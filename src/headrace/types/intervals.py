@@ -35,11 +35,11 @@ class Resolution:
 
 
 class YearMonthIntervalType(AtomicType):
-    """A number of months."""
+    """A number of months; Spark, whose own type does not cross to Python, has it as an integer."""
 
     __slots__ = ("precision", "resolution")
     ROOT = "INTERVAL_YEAR_MONTH"
-    SPARK = "interval year to month"
+    SPARK = "int"
     DEFAULT_PRECISION: ClassVar[int] = 2
 
     class YearMonthResolution(Enum):

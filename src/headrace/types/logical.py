@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Final, Self
 
 from headrace.errors import TypeInferenceError, UnsupportedFeatureError
+from headrace.types._conversions import NoConversions, NoEpoch
 
 #: The classes, which `headrace.types` shows as its own.
 __all__ = [
@@ -71,7 +72,7 @@ def quote_text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-class DataType:
+class DataType(NoConversions):
     """The type of a column or an expression. Make one with `DataTypes`, or with its class.
 
     Args:
@@ -353,7 +354,7 @@ class VarBinaryType(_LengthType):
     SPARK = "binary"
 
 
-class DateType(AtomicType):
+class DateType(NoEpoch, AtomicType):
     """Days of the calendar."""
 
     __slots__ = ()
@@ -394,7 +395,7 @@ class _TimedType(AtomicType):
         return (self.precision,)
 
 
-class TimeType(_TimedType):
+class TimeType(NoEpoch, _TimedType):
     """Times of a day."""
 
     __slots__ = ()
@@ -420,7 +421,7 @@ class TimestampType(_TimedType):
         super().__init__(precision, nullable)
 
 
-class LocalZonedTimestampType(_TimedType):
+class LocalZonedTimestampType(NoEpoch, _TimedType):
     """Moments, shown in the time zone of the session."""
 
     __slots__ = ()
@@ -498,7 +499,7 @@ class MapType(DataType):
         return self.key_type, self.value_type
 
 
-class RowField:
+class RowField(NoConversions):
     """A named part of a row type.
 
     Args:

@@ -105,10 +105,10 @@ class HeldDirectory:
 
     def let_go(self) -> None:
         """Use the directory no longer; it stays for the others."""
-        if self._lease is not None:
+        lease, self._lease = self._lease, None  # two threads may let go of it
+        if lease is not None:
             # Not unlocked: a forked process has the same lock, and may not be done.
-            os.close(self._lease)
-            self._lease = None
+            os.close(lease)
 
     def remove(self) -> None:
         """Delete the directory, whoever else uses it."""

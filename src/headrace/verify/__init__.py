@@ -5,6 +5,7 @@
     clocks.py        a clock of the engine that stands still, and a wall clock that is off
     scenario.py      what happens in a run: cuts, parallelism, faults, stops; drawn from a seed
     runs.py          one run on the mini cluster, and what came out
+    other_process.py runs in another process: other hashes, other sets
     shrinking.py     the fewest records and events that still make a difference
     verification.py  runs until the budget is used up or a difference is found, and says what it looks like
     report.py        the difference as text, as a test to keep, and as a page

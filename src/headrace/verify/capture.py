@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from headrace.connectors import base
-from headrace.elements import Batch
+from headrace.connectors.collect import RowsWriter
 from headrace.graph.job_graph import JobGraph, JobVertex, OperatorNode
 from headrace.operators.io import SinkDeclaration
 from headrace.operators.table.declarations import TableSinkDeclaration
@@ -65,25 +65,10 @@ class _CaptureSink(base.Sink):
     operator_id: str
 
     def create_writer(self, context: base.WriterContext) -> base.SinkWriter:
-        return _Writer()
+        return RowsWriter()
 
     def create_committer(self, context: base.CommitterContext | None = None) -> base.Committer:
         return _Committer(self.run, self.operator_id)
-
-
-class _Writer(base.SinkWriter):
-    def __init__(self) -> None:
-        self._rows: list[Any] = []
-
-    def write(self, value: Any, timestamp: int | None) -> None:
-        self._rows.append(value)
-
-    def write_batch(self, batch: Batch) -> None:
-        self._rows += batch.values
-
-    def prepare_commit(self) -> Sequence[Any]:
-        rows, self._rows = self._rows, []
-        return (rows,)
 
 
 class _Committer(base.Committer):

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import random
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from headrace.common.watermark_strategy import WatermarkStrategy
-from headrace.connectors.base import Slice, Source, SourceReader, SplitProgress
+from headrace.connectors.base import Slice, Source, SourceReader, SplitEnumerator, SplitProgress
 from headrace.elements import Batch
 from headrace.errors import JobDefinitionError
 from headrace.graph.job_graph import JobGraph, JobVertex
 from headrace.operators.io import SourceDeclaration
 from headrace.runtime.run.source_coordinator import SourceCoordinator
 from headrace.testing.sources import ScriptedSource, Timestamped
+from headrace.verify.passing_time import TimedScripts, TimePasses, scripts_with_jumps
 
 #: How long a source may have nothing to read before it is taken to be at its end for now, s; and how long one with a
 #: rate is read at most.
@@ -55,6 +57,18 @@ def read_inputs(job: JobGraph, max_records: int) -> dict[str, list[InputRecord]]
                     hint="give the program input that is bounded and small: a collection, a file, a generator",
                 )
     return found
+
+
+def source_names(job: JobGraph) -> dict[str, str]:
+    """Name each source by the id of its vertex; sources of the same name are numbered."""
+    names: dict[str, str] = {}
+    seen: Counter[str] = Counter()
+    for vertex in job.vertices:
+        if isinstance(vertex.head.declaration, SourceDeclaration):
+            name = vertex.head.name
+            seen[name] += 1
+            names[vertex.vertex_id] = name if seen[name] == 1 else f"{name} #{seen[name]}"
+    return names
 
 
 def _read(source: Source, max_records: int) -> list[InputRecord]:
@@ -100,7 +114,13 @@ def _read(source: Source, max_records: int) -> list[InputRecord]:
 
 
 def with_inputs(
-    job: JobGraph, inputs: Inputs, order_seed: int | None, duplicate_seed: int | None = None
+    job: JobGraph,
+    inputs: Inputs,
+    order_seed: int | None,
+    duplicate_seed: int | None = None,
+    *,
+    run: str = "",
+    jumps: int = 0,
 ) -> JobGraph:
     """Return the job with sources that read these records.
 
@@ -109,6 +129,8 @@ def with_inputs(
         inputs: The records.
         order_seed: Reorders records as far as watermarks allow; None to leave them in their order.
         duplicate_seed: Has some records come twice; None for each once.
+        run: Names the run whose clock jumps.
+        jumps: How often it jumps: once in the middle of the records, and then behind them.
     """
 
     def replaced(vertex: JobVertex) -> JobVertex:
@@ -116,26 +138,43 @@ def with_inputs(
         if vertex.vertex_id not in inputs or not isinstance(declaration, SourceDeclaration):
             return vertex
         records = list(inputs[vertex.vertex_id])
-        if duplicate_seed is not None:
-            records = repeated(records, duplicate_seed)
-        if order_seed is not None:
-            records = reordered(records, declaration.watermark_strategy, order_seed)
-        head = replace(vertex.head, declaration=replace(declaration, source=_scripted(records)))
+        half = len(records) // 2 if jumps else len(records)
+        bursts = []
+        for burst in (records[:half], records[half:]):
+            given = burst if duplicate_seed is None else repeated(burst, duplicate_seed)
+            if order_seed is not None:
+                given = reordered(given, declaration.watermark_strategy, order_seed)
+            bursts.append(_by_split(given))
+        if jumps:
+            source = _OneByOne(*scripts_with_jumps(bursts, jumps), name=vertex.vertex_id, run=run)
+        else:
+            source = _OneByOne(*(bursts[0].values() or [[]]))
+        head = replace(vertex.head, declaration=replace(declaration, source=source))
         return replace(vertex, operators=(head, *vertex.operators[1:]))
 
     return replace(job, vertices=tuple(map(replaced, job.vertices)))
 
 
-def _scripted(records: Sequence[InputRecord]) -> ScriptedSource:
+def _by_split(records: Sequence[InputRecord]) -> dict[str, list[Any]]:
     scripts: dict[str, list[Any]] = {}
     for record in records:
         item = record.value if record.timestamp is None else Timestamped(record.value, record.timestamp)
         scripts.setdefault(record.split, []).append(item)
-    return _OneByOne(*(scripts.values() or [[]]))
+    return scripts
 
 
 class _OneByOne(ScriptedSource):
     """Reads one record at a time, so a watermark follows every record: which ones are late does not depend on cuts."""
+
+    def __init__(self, *scripts: Sequence[Any], name: str = "", run: str = "") -> None:
+        super().__init__(*scripts)
+        self._name = name
+        #: The run whose clock jumps where scripts say so; empty if it does not.
+        self._run = run
+
+    def create_enumerator(self, parallelism: int) -> SplitEnumerator:
+        enumerator = super().create_enumerator(parallelism)
+        return TimedScripts(self._scripts, enumerator, self._name, self._run) if self._run else enumerator
 
     def create_reader(self) -> SourceReader:
         return _OneByOneReader(super().create_reader())
@@ -149,17 +188,12 @@ class _OneByOneReader(SourceReader):
         for batch in self._reader.read(piece):
             times = batch.timestamps
             for at, value in enumerate(batch.values):
+                if isinstance(value, TimePasses):
+                    continue
                 yield Batch([value], None if times is None else [times[at]])
 
     def progress(self) -> SplitProgress:
         return self._reader.progress()
-
-
-def has_watermarks(job: JobGraph) -> bool:
-    """Whether watermarks are made anywhere in the job: live, when they come is up to the clock."""
-    declarations = [node.declaration for vertex in job.vertices for node in vertex.operators]
-    values = [value for each in declarations for value in getattr(each, "__dict__", {}).values()]
-    return any(isinstance(value, WatermarkStrategy) and value.kind != "none" for value in values)
 
 
 def can_reorder(job: JobGraph) -> bool:
@@ -178,22 +212,38 @@ def repeated(records: Sequence[InputRecord], seed: int) -> list[InputRecord]:
 
 
 def reordered(records: list[InputRecord], strategy: WatermarkStrategy | None, seed: int) -> list[InputRecord]:
-    """Swap neighbours of a split whose timestamps are within the bound of the watermark strategy.
+    """Have about a third of the records come late, by as much as the bound of the watermark strategy allows.
 
-    A record never comes behind another one that would make it late.
+    A record never comes behind another one of its split that would make it late, nor behind one of the same time.
     """
     bound = _bound_of(strategy)
     if strategy is None or bound == 0:
         return records
     chance = random.Random(f"order/{seed}")
-    times = [_time_of(record, strategy) for record in records]
-    order = list(range(len(records)))
-    for at in range(1, len(order)):
-        first, second = order[at - 1], order[at]
-        is_close = abs(times[first] - times[second]) < bound // 2 and times[first] != times[second]
-        if records[first].split == records[second].split and is_close and chance.random() < 0.5:
-            order[at - 1], order[at] = second, first
-    return [records[index] for index in order]
+    order = [(record, _time_of(record, strategy)) for record in records]
+    at = 0
+    while at < len(order):
+        farthest = _farthest(order, at, bound)
+        if farthest > at and chance.random() < 1 / 3:
+            order.insert(chance.randint(at + 1, farthest), order.pop(at))
+        at += 1
+    return [record for record, _ in order]
+
+
+def _farthest(order: Sequence[tuple[InputRecord, int]], at: int, bound: int) -> int:
+    """Return the last place that a record may move to."""
+    record, time = order[at]
+    highest = max((each for other, each in order[:at] if other.split == record.split), default=time)
+    for place in range(at + 1, len(order)):
+        other, each = order[place]
+        if other.split != record.split:
+            continue
+        # Without this record in front of it, one that was late might be in time.
+        is_late = each < max(highest, time) - bound
+        highest = max(highest, each)
+        if each == time or highest - time > bound or is_late:
+            return place - 1
+    return len(order) - 1
 
 
 def _bound_of(strategy: WatermarkStrategy | None) -> int:

@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 
+from headrace.config.configuration import Configuration
 from headrace.graph.job_graph import JobGraph
-from headrace.verify.scenario import Event, Scenario
+from headrace.verify.inputs import source_names
+from headrace.verify.scenario import Event, Scenario, counted
 from headrace.verify.shrinking import VerifyCase
 from headrace.verify.verification import VerifyDifference, VerifyResult, VerifySettings
+
+#: Records of each source that are listed.
+_LISTED = 10
+_NOTHING = (
+    "NOTHING WAS COMPARED: no sink got a row in the run without faults. Give the job input that leads to output "
+    "(--records, --input), or name the files that it writes (--output)."
+)
 
 
 def text_report(result: VerifyResult, job: JobGraph) -> str:
     """Describe a result for the terminal."""
-    head = f"job {result.job_name!r}: {result.runs} runs in {result.seconds:.0f} s, {result.records} input records"
+    runs, records = counted(result.runs, "run"), counted(result.records, "input record")
+    head = f"job {result.job_name!r}: {runs} in {result.seconds:.0f} s, {records}"
     lines = [head, *(f"note: {note}" for note in result.notes)]
     if result.difference is not None:
         lines += _difference_lines(result.difference, job)
     lines += [finding.text() for finding in result.findings]
-    if result.is_clean:
+    if not result.compared:
+        lines.append(_NOTHING)
+    elif result.is_clean:
         lines.append("no differences: the output was the same in every run")
     return "\n".join(lines)
 
@@ -29,9 +41,12 @@ def _difference_lines(difference: VerifyDifference, job: JobGraph) -> list[str]:
     lines = [f"found: {difference.title}", f"  {difference.explanation}", "the run that differs:"]
     lines += [f"  {line}" for line in happened]
     lines.append("its input:")
+    names = source_names(job)
     for vertex_id, records in difference.case.inputs.items():
-        lines.append(f"  {job.vertex(vertex_id).head.name}: {len(records)} records")
-        lines += [f"    {record.value!r}" for record in records[:10]]
+        lines.append(f"  {names[vertex_id]}: {counted(len(records), 'record')}")
+        lines += [f"    {record.value!r}" for record in records[:_LISTED]]
+        if len(records) > _LISTED:
+            lines.append(f"    ... {counted(len(records) - _LISTED, 'more record')}")
     lines.append("its output, compared with the plain run:")
     return lines + [f"  {row}" for row in difference.rows]
 
@@ -42,23 +57,46 @@ def kept_test(
     program: str,
     arguments: Sequence[str],
     settings: VerifySettings,
+    options: Mapping[str, str] | None = None,
+    alias: bool | None = None,
 ) -> str:
-    """Write the difference as a test for pytest."""
+    """Write the difference as a test for pytest.
+
+    Args:
+        difference: What was found.
+        job: The job.
+        program: Its program.
+        arguments: Those of the program.
+        settings: Those of the command.
+        options: Those that the command was given, by their keys. Secrets are left out.
+        alias: Whether `import pyflink` imports headrace's modules, if the command was told so.
+    """
     scenario = difference.case.scenario
+    names = source_names(job)
     records = {
-        job.vertex(vertex_id).head.name: [record.index for record in kept]
+        names[vertex_id]: [record.index for record in kept]
         for vertex_id, kept in difference.case.inputs.items()
     }
     plain = VerifySettings()
     given = {
         name: getattr(settings, name)
-        for name in ("records", "outputs", "key", "only_last")
+        for name in ("records", "outputs", "key", "only_last", "ignored")
         if getattr(settings, name) != getattr(plain, name)
     }
     if arguments:
         given["arguments"] = tuple(arguments)
+    kept_options = {
+        key: value for key, value in (options or {}).items() if not Configuration().is_secret(key)
+    }
+    if kept_options:
+        given["options"] = kept_options
+    if alias is not None:
+        given["alias"] = alias
     more = "".join(f", {name}={value!r}" for name, value in given.items())
-    imports = ["from headrace.verify.scenario import Event, Interruption, Scenario"]
+    used = ("Event", "Interruption", "Scenario") if scenario.events else ("Scenario",)
+    imports = [f"from headrace.verify.scenario import {', '.join(used)}"]
+    if scenario.live_faults:
+        imports.insert(0, "from headrace.testing.live_faults import LiveFault")
     if scenario.faults:
         imports.insert(0, "from headrace.testing.mini_cluster import Fault, TaskAttempt")
     body = [
@@ -88,6 +126,9 @@ def scenario_text(scenario: Scenario) -> str:
         elif each.name == "faults":
             shown = "".join(f"({place!r}, {fault!s}), " for place, fault in value)
             parts.append(f"faults=({shown.rstrip()})")
+        elif each.name == "live_faults":
+            shown = "".join(f"LiveFault({step}, {kind!r}), " for step, kind in value)
+            parts.append(f"live_faults=({shown.rstrip()})")
         else:
             parts.append(f"{each.name}={value!r}")
     return f"Scenario({', '.join(parts)})"
@@ -101,25 +142,34 @@ def _event_text(event: Event) -> str:
 def html_report(result: VerifyResult, job: JobGraph, test: str | None) -> str:
     """Write the result as a page that needs nothing else."""
     status = "no differences" if result.is_clean else "differences found"
+    if not result.compared:
+        status = "nothing was compared"
     parts = [f"<h1>{html.escape(result.job_name)}: {status}</h1>"]
     rows = {
         "runs": str(result.runs),
         "seconds": f"{result.seconds:.1f}",
         "input records": str(result.records),
+        "rows compared in each run": str(result.compared),
     }
     parts.append(_table(rows))
     parts += [f"<p>{html.escape(note)}</p>" for note in result.notes]
+    if not result.compared:
+        parts.append(f"<p>{html.escape(_NOTHING)}</p>")
     if result.difference is not None:
         parts += _difference_html(result.difference.case, result.difference, job)
     for finding in result.findings:
         parts.append(f"<pre>{html.escape(finding.text())}</pre>")
     if test is not None:
         parts.append(f"<h2>A test to keep</h2><pre>{html.escape(test)}</pre>")
-    style = "body{font:16px sans-serif;max-width:60em;margin:2em auto}td{padding:.2em 1em .2em 0}pre{overflow:auto}"
+    style = (
+        "body{font:16px sans-serif;max-width:60em;margin:2em auto;padding:0 1em}"
+        "td{padding:.2em 1em .2em 0}pre{overflow:auto}"
+    )
     body = "\n".join(parts)
     title = html.escape(f"headrace verify: {result.job_name}")
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+        '<meta name="viewport" content="width=device-width">'
         f"<style>{style}</style></head><body>\n{body}\n</body></html>\n"
     )
 
@@ -132,9 +182,11 @@ def _difference_html(case: VerifyCase, difference: VerifyDifference, job: JobGra
         _list(happened),
         "<h3>Its input</h3>",
     ]
+    names = source_names(job)
     for vertex_id, records in case.inputs.items():
-        parts.append(f"<p>{html.escape(job.vertex(vertex_id).head.name)}</p>")
-        parts.append(_list([repr(record.value) for record in records[:20]]))
+        shown = f"{names[vertex_id]}: {counted(len(records), 'record')}"
+        parts.append(f"<p>{html.escape(shown)}</p>")
+        parts.append(_list([repr(record.value) for record in records[: 2 * _LISTED]]))
     return [*parts, "<h3>Its output, compared with the plain run</h3>", _list(difference.rows)]
 
 

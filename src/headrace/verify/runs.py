@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
+import random
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 from uuid import uuid4
@@ -22,17 +21,24 @@ from headrace.graph.rescaling import uniform_parallelism, with_parallelism
 from headrace.runtime.checkpoint.storage import CheckpointDirectory
 from headrace.runtime.run.job_run import EpochSummary
 from headrace.runtime.task.level import JobCode
-from headrace.runtime.task.sink_digest import canonical_bytes
 from headrace.spark.user_code import dump_by_value
-from headrace.testing.mini_cluster import Fault, MiniJob, TaskAttempt, random_faults
+from headrace.testing.inline_executor import checkpoints_written_at_once
+from headrace.testing.live_faults import PlannedLiveFaults
+from headrace.testing.live_world import SimulatedCluster, World, simulated
+from headrace.testing.mini_cluster import Fault, MiniJob, TaskAttempt, random_faults, shipping
 from headrace.verify.capture import take_output, with_captured_sinks
 from headrace.verify.clocks import (
-    frozen_engine_clock,
+    FROZEN_MS,
+    engine_clock,
+    place_of,
     real_wall_clock,
     shifted_wall_clock,
     stepping_clock,
+    time_zone,
 )
 from headrace.verify.inputs import Inputs, with_inputs
+from headrace.verify.passing_time import PassingTime, clock_of_run, timers_noted
+from headrace.verify.rows import clear, field_of, lines_of, normal_form, without_fields
 from headrace.verify.scenario import Event, Interruption, Scenario
 from headrace.verify.tables import submit_on_spark
 
@@ -46,6 +52,12 @@ _MOST_S, _MOST_ON_SPARK_S = 30.0, 180.0
 #: Faults of one run: more than that, and a job of many epochs would not end.
 _MOST_FAULTS = 6
 _FROM_THE_START = ""
+#: Options of live runs; a step of theirs takes a millisecond.
+_LIVE = {
+    "headrace.exchange.kind": "pipelined",
+    "headrace.live.barrier-interval": "20 ms",
+    "execution.checkpointing.interval": "40 ms",
+}
 _KINDS = (
     Fault.AFTER,
     Fault.WORKER_KILLED,
@@ -69,8 +81,15 @@ class Subject:
     key: str | None = None
     #: Whether only the last row of each key counts; otherwise the order of the rows of a key does, too.
     only_last: bool = False
+    #: Elements or fields of output rows that do not count.
+    ignored: tuple[str, ...] = ()
     #: Whether the job has tables: then it runs on Spark, and reads its own sources.
     has_tables: bool = False
+    #: What the engine's clock shows behind each of its jumps; none if the job sets no timers in processing time, and
+    #: None to find them in a run.
+    clock_times: tuple[int, ...] | None = ()
+    #: Runs a scenario in another process; None in there, and for jobs that run on Spark.
+    elsewhere: Callable[[Subject, Scenario], RunOutcome] | None = None
 
     def with_records(self, inputs: Inputs) -> Subject:
         """Return it with other input."""
@@ -93,14 +112,27 @@ class RunOutcome:
     uses_clock: bool = False
     #: Records that sources read, with those that were read again.
     records: int = 0
+    #: What the engine's clock showed behind each of its jumps.
+    clock_times: tuple[int, ...] = ()
+
+    @property
+    def compared(self) -> int:
+        """How many rows there are to compare."""
+        return sum(counter.total() for counter in self.rows.values())
+
+
+class RunTimeoutError(JobExecutionError):
+    """A run went on for too long."""
 
 
 def run_scenario(subject: Subject, scenario: Scenario) -> RunOutcome:
     """Run a job once."""
+    if scenario.in_other_process and subject.elsewhere is not None:
+        return subject.elsewhere(subject, scenario)
     parent = _MEMORY if os.access(_MEMORY, os.W_OK) else tempfile.gettempdir()
     with (
         mock.patch.object(tempfile, "tempdir", parent),
-        tempfile.TemporaryDirectory(prefix="headrace-verify-") as directory,
+        tempfile.TemporaryDirectory(prefix="headrace-verify-", ignore_cleanup_errors=True) as directory,
     ):
         return _Run(subject, scenario, directory).run()
 
@@ -115,7 +147,7 @@ class _Run:
         self._name = uuid4().hex
         self._epochs = 0
         self._starts = 0
-        self._uses_clock = False
+        self._time = PassingTime(subject.clock_times)
         self._records = 0
         self._most_s = _MOST_ON_SPARK_S if subject.has_tables else _MOST_S
         self._events = sorted(scenario.events, key=lambda event: event.after_epochs)
@@ -125,31 +157,54 @@ class _Run:
         self._has_job = threading.Event()
         self._interrupted: Event | None = None
         self._savepoint: Any = None
+        #: The simulated time of live runs, and who lives in it.
+        self._live_ms = FROZEN_MS
+        self._world: World | None = None
+        self._live_faults = PlannedLiveFaults(
+            random.Random(f"verify-live/{scenario.seed}"), scenario.live_faults
+        )
 
     def run(self) -> RunOutcome:
-        _clear(self._subject.outputs)
+        clear(self._subject.outputs)
         scenario = self._scenario
         job = with_inputs(
-            self._subject.job, self._subject.inputs, scenario.order_seed, scenario.duplicate_seed
+            self._subject.job,
+            self._subject.inputs,
+            scenario.order_seed,
+            scenario.duplicate_seed,
+            run=self._name if self._time.jumps else "",
+            jumps=self._time.jumps,
         )
         if not self._subject.outputs:
             job = with_captured_sinks(job, self._name)
         error: BaseException | None = None
         try:
-            self._run_starts(_scaled(job, self._scenario.parallelism))
+            with clock_of_run(self._name, self._time), timers_noted(self._time):
+                self._run_starts(_scaled(job, self._scenario.parallelism))
         except (Exception, SystemExit) as caught:  # noqa: BLE001 - whatever it is, it is the outcome
             error = caught
         rows = take_output(job, self._name)
+        if self._subject.ignored and error is None:
+            rows = {
+                name: [without_fields(row, self._subject.ignored) for row in found]
+                for name, found in rows.items()
+            }
         for path in self._subject.outputs:
-            rows[path] = _lines_of(path)
+            rows[path] = lines_of(path)
         normal = {name: [(normal_form(row), row) for row in found] for name, found in rows.items()}
         return RunOutcome(
             {name: Counter(self._counted(each)) for name, each in normal.items()},
             {form: repr(row) for each in normal.values() for form, row in each},
             error,
-            replace(self._scenario, faults=tuple(self._injected.items()), fault_rate=0.0),
-            self._uses_clock,
+            replace(
+                self._scenario,
+                faults=tuple(self._injected.items()),
+                fault_rate=0.0,
+                live_faults=tuple(self._live_faults.happened),
+            ),
+            self._time.is_used,
             self._records,
+            self._time.times,
         )
 
     def _counted(self, rows: Sequence[tuple[Any, Any]]) -> list[Any]:
@@ -157,7 +212,7 @@ class _Run:
         key = self._subject.key
         if key is None:
             return [form for form, _ in rows]
-        owners = [normal_form(_field(row, key)) for _, row in rows]
+        owners = [normal_form(field_of(row, key)) for _, row in rows]
         if self._subject.only_last:
             return list({owner: form for owner, (form, _) in zip(owners, rows, strict=True)}.values())
         seen: Counter[Any] = Counter()
@@ -169,7 +224,7 @@ class _Run:
 
     def _run_starts(self, job: JobGraph) -> None:
         path: str | None = _FROM_THE_START
-        with shifted_wall_clock(self._scenario.clock_shift_s):
+        with shifted_wall_clock(self._scenario.clock_shift_s), time_zone(self._scenario.time_zone):
             while True:
                 path, job = self._start(job, path)
                 if path is None:
@@ -178,13 +233,12 @@ class _Run:
     def _start(self, job: JobGraph, path: str | None) -> tuple[str | None, JobGraph]:
         """Run the job until it ends or is interrupted; return where it goes on, and in which shape."""
         self._begin_start()
-        if self._scenario.is_live:
-            self._job = self._submit(job, path)
-            self._has_job.set()
-            self._job.result_future().result(self._most_s)
-            return None, job
         # Workers of Spark have clocks of their own.
-        with nullcontext() if self._subject.has_tables else frozen_engine_clock():
+        with (
+            self._live_world() if self._scenario.is_live else nullcontext(),
+            nullcontext() if self._subject.has_tables else engine_clock(self._time.now_ms),
+            nullcontext() if self._subject.has_tables else checkpoints_written_at_once(),
+        ):
             self._job = self._submit(job, path)
             self._has_job.set()
             self._wait()
@@ -199,6 +253,22 @@ class _Run:
             path = path if found.checkpoint is None else found.checkpoint.path
         return path, _scaled(job, event.parallelism)
 
+    def _live_world(self) -> AbstractContextManager[None]:
+        """Have live runs go step by step, as the seed decides."""
+        self._world = None
+        return simulated(lambda: self._world, lambda: self._live_ms, self._pass_live)
+
+    def _pass_live(self, milliseconds: int) -> None:
+        self._live_ms += milliseconds
+
+    def _live_tick(self) -> int:
+        self._live_ms += 1
+        return self._live_ms
+
+    def _live_cluster(self, code: JobCode, directory: str) -> SimulatedCluster:
+        self._world = World(self._live_faults.rng, self._live_faults, self._live_tick)
+        return SimulatedCluster(code, directory, self._world, ship=shipping(_dump), has_eager_watermarks=True)
+
     def _begin_start(self) -> None:
         self._interrupted = None
         self._starts += 1
@@ -212,7 +282,7 @@ class _Run:
                 raise
         except TimeoutError:
             self._job.cancel()
-            raise JobExecutionError(f"the run did not end within {self._most_s:.0f} s") from None
+            raise RunTimeoutError(f"the run did not end within {self._most_s:.0f} s") from None
 
     @property
     def _checkpoints(self) -> str:
@@ -234,11 +304,10 @@ class _Run:
         if path:
             values["execution.state-recovery.path"] = path
         if scenario.is_live:
-            values |= {"headrace.exchange.kind": "pipelined", "headrace.live.barrier-interval": "5 ms"}
+            values |= _LIVE
         configuration = Configuration(self._subject.configuration.to_dict() | values)
         if self._subject.has_tables:
             return submit_on_spark(job, configuration, self._after_epoch)
-        settings: dict[str, Any] = {} if scenario.is_live else {"now_ms": stepping_clock()}
         return MiniJob(
             job,
             configuration,
@@ -247,7 +316,9 @@ class _Run:
             seed=scenario.seed,
             faults=self._fault_at,
             dumps=_dump,
-            **settings,
+            now_ms=self._live_tick if scenario.is_live else stepping_clock(),
+            timer=(lambda: self._live_ms / 1_000) if scenario.is_live else None,
+            live_cluster=self._live_cluster,
         )
 
     def _fault_at(self, place: TaskAttempt) -> Fault | None:
@@ -262,8 +333,6 @@ class _Run:
         """Interrupt the job where the scenario says so; in the job's thread, so always at the same place."""
         self._epochs += 1
         self._records += summary.records
-        if any(report.next_timer_ms is not None for report in summary.reports):
-            self._uses_clock = True
         if self._interrupted is not None or not self._events or self._events[0].after_epochs > self._epochs:
             return
         event = self._events.pop(0)
@@ -285,52 +354,11 @@ class _Run:
 
 def _dump(code: JobCode) -> bytes:
     with real_wall_clock():
-        return dump_by_value(code)
+        return dump_by_value(code, place_of)
 
 
 def _scaled(job: JobGraph, parallelism: int | None) -> JobGraph:
     return job if parallelism is None else with_parallelism(job, uniform_parallelism(job, parallelism))
-
-
-# -- rows ------------------------------------------------------------------------------------------------------
-
-
-def normal_form(value: Any) -> Any:
-    """Return something hashable that is equal for rows that count as equal: floats to nine digits."""
-    if isinstance(value, float):
-        return f"{value:.9g}"
-    if value is None or isinstance(value, bool | int | str | bytes):
-        return value
-    if isinstance(value, Mapping):
-        pairs = [(normal_form(key), normal_form(each)) for key, each in value.items()]
-        return ("{}", tuple(sorted(pairs, key=repr)))
-    if isinstance(value, set | frozenset):
-        return ("set", tuple(sorted(map(normal_form, value), key=repr)))
-    if isinstance(value, list | tuple):
-        return (type(value).__name__, tuple(map(normal_form, value)))
-    return (type(value).__name__, canonical_bytes(value))
-
-
-def _field(row: Any, key: str) -> Any:
-    if key.isdecimal():
-        return row[int(key)]
-    return row[key] if isinstance(row, Mapping) else getattr(row, key)
-
-
-def _clear(paths: Sequence[str]) -> None:
-    for path in paths:
-        if os.path.isdir(path):
-            shutil.rmtree(path)
-        else:
-            Path(path).unlink(missing_ok=True)
-
-
-def _lines_of(path: str) -> list[str]:
-    """Return the lines of a file, or of all files of a directory but hidden ones."""
-    file = Path(path)
-    files = [file] if file.is_file() else sorted(each for each in file.rglob("*") if each.is_file())
-    shown = [each for each in files if not each.name.startswith(".")]
-    return [line for each in shown for line in each.read_text(errors="replace").splitlines()]
 
 
 def describe(error: BaseException) -> str:

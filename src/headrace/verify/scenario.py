@@ -7,13 +7,29 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from headrace.testing.live_faults import KINDS, LiveFault
 from headrace.testing.mini_cluster import Fault, TaskAttempt
 
 #: All of an input in one epoch.
 WHOLE = 1_000_000
 _FAULT_RATE = 0.15
+#: Faults of a live run, and steps from one to the next: a small job takes some hundreds.
+_MOST_LIVE_FAULTS, _LIVE_STEPS = 4, 150
+#: How many of the scenarios that try several things are live.
+_LIVE_RATE = 0.4
+_LIVE_FAULTS = {
+    "kill": "a subtask is killed",
+    "cut": "a subtask loses its connection to the driver",
+    "late": "a message is late",
+    "twice": "a message comes twice",
+    "frozen": "a subtask freezes until it is given up",
+    "stall": "a subtask stalls",
+    "broken channel": "the connection between two subtasks breaks",
+}
 _MOST_PARALLELISM = 4
 _DAY_S = 86_400
+#: Far from where most machines are, and not by whole hours.
+_OTHER_ZONE = "<+1245>-12:45"
 
 
 class Interruption(Enum):
@@ -56,12 +72,23 @@ class Scenario:
     events: tuple[Event, ...] = ()
     #: Whether subtasks last as long as the job.
     is_live: bool = False
+    #: What fails in live runs, and when.
+    live_faults: tuple[LiveFault, ...] = ()
     #: By how much the clock that functions read is off.
     clock_shift_s: int = 0
+    #: The time zone of the machine, as in the variable TZ; None for what it is.
+    time_zone: str | None = None
+    #: Whether the job runs in another process, where `hash()` of a str, the order of sets and process ids differ.
+    in_other_process: bool = False
     #: Reorders the input within the bounds of watermarks.
     order_seed: int | None = None
     #: Has records come twice.
     duplicate_seed: int | None = None
+
+    @property
+    def has_failures(self) -> bool:
+        """Whether anything fails or is interrupted."""
+        return bool(self.faults or self.fault_rate or self.live_faults or self.events)
 
     def lines(self) -> list[str]:
         """Describe it, a line for each way in which it differs from the plain run."""
@@ -70,13 +97,17 @@ class Scenario:
         if self.parallelism != plain.parallelism:
             lines.append(f"parallelism {self.parallelism}")
         if self.max_records != plain.max_records:
-            lines.append(f"epochs of {self.max_records} records per source subtask")
+            lines.append(f"epochs of {counted(self.max_records, 'record')} per source subtask")
         if self.buffer_records != plain.buffer_records:
-            lines.append(f"buffers of {self.buffer_records} records")
+            lines.append(f"buffers of {counted(self.buffer_records, 'record')}")
         if self.is_live:
-            lines.append("live: one run with barriers instead of epochs")
+            lines.append("live: subtasks that last, and barriers between epochs")
         if self.clock_shift_s:
             lines.append(f"the wall clock is {self.clock_shift_s} s ahead")
+        if self.time_zone is not None:
+            lines.append(f"the time zone of the machine is {self.time_zone.strip('<').partition('>')[0]}")
+        if self.in_other_process:
+            lines.append("another process, with another PYTHONHASHSEED")
         if self.order_seed is not None:
             lines.append("input reordered within the bounds of watermarks")
         if self.duplicate_seed is not None:
@@ -88,7 +119,13 @@ class Scenario:
             lines.append(
                 f"epoch {place.epoch}, level {place.level}, subtask {place.partition}: {fault.value}"
             )
+        lines += [f"step {step} of the live run: {_LIVE_FAULTS[kind]}" for step, kind in self.live_faults]
         return lines
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def draw(
@@ -113,7 +150,7 @@ def draw(
     chance = random.Random(f"verify/{seed}")
     plain = Scenario(seed=seed)
     size = max(1, most_records // chance.randint(3, 12))
-    changes: Sequence[Callable[[Scenario], Scenario]] = [
+    mixed: Sequence[Callable[[Scenario], Scenario]] = [
         lambda made: replace(made, max_records=size, buffer_records=chance.choice([1, 2, 7, 1000])),
         lambda made: replace(made, clock_shift_s=chance.randint(1, 400) * _DAY_S // 7),
         lambda made: _spread(made, chance) if can_rescale else made,
@@ -122,17 +159,27 @@ def draw(
         lambda made: _interrupted(made, chance, size, Interruption.DRIVER_LOST, can_rescale=can_rescale),
         lambda made: _interrupted(made, chance, size, Interruption.RESCALE, can_rescale=can_rescale),
         lambda made: replace(made, order_seed=seed) if can_reorder else made,
-        lambda made: replace(made, is_live=can_be_live),
     ]
     if can_repeat:
-        changes = [lambda made: replace(made, duplicate_seed=seed), *changes]
+        mixed = [lambda made: replace(made, duplicate_seed=seed), *mixed]
+    alone: Sequence[Callable[[Scenario], Scenario]] = [
+        lambda made: replace(made, is_live=can_be_live, max_records=size if can_be_live else WHOLE),
+        lambda made: _live_with_faults(made, chance, size) if can_be_live else made,
+        lambda made: replace(made, in_other_process=True),
+        lambda made: replace(made, time_zone=_OTHER_ZONE),
+    ]
     if seed == 0:
         return plain  # the same again
-    if seed <= len(changes):
-        return changes[seed - 1](plain)
-    for change in chance.sample(changes[:-1], chance.randint(2, 4)):
+    if seed <= len(mixed) + len(alone):
+        return [*mixed, *alone][seed - 1](plain)
+    is_live = can_be_live and chance.random() < _LIVE_RATE
+    for change in chance.sample(mixed, chance.randint(2, 4)):
         plain = change(plain)
-    return plain
+    if not is_live:
+        return plain
+    has_faults = plain.fault_rate > 0
+    plain = replace(plain, fault_rate=0.0)
+    return _live_with_faults(plain, chance, size) if has_faults else replace(plain, is_live=True)
 
 
 def draw_for_tables(seed: int, most_records: int, *, can_rescale: bool) -> Scenario:
@@ -160,6 +207,14 @@ def draw_for_tables(seed: int, most_records: int, *, can_rescale: bool) -> Scena
     for change in chance.sample(changes, 2):
         cut = change(cut)
     return cut
+
+
+def _live_with_faults(made: Scenario, chance: random.Random, size: int) -> Scenario:
+    faults, step = [], 0
+    for _ in range(chance.randint(1, _MOST_LIVE_FAULTS)):
+        step += chance.randint(1, _LIVE_STEPS)
+        faults.append(LiveFault(step, chance.choice(KINDS)))
+    return replace(made, max_records=size, is_live=True, live_faults=tuple(faults))
 
 
 def _spread(made: Scenario, chance: random.Random) -> Scenario:

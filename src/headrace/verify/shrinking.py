@@ -5,13 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
+from headrace.testing.live_faults import LiveFault
 from headrace.testing.mini_cluster import Fault, TaskAttempt
 from headrace.verify.inputs import InputRecord, Inputs
 from headrace.verify.scenario import Scenario
 
 T = TypeVar("T")
+
+#: Sizes of epochs that are tried.
+_SMALL = (1, 2, 4)
+#: Epochs that are tried for a fault.
+_FIRST_EPOCHS = 3
 
 
 @dataclass
@@ -54,14 +61,43 @@ def _simpler(case: VerifyCase, differs: Callable[[VerifyCase], bool]) -> VerifyC
         if made.scenario != case.scenario and differs(made):
             case = made
 
-    return _fewer_faults(case, differs) if case.scenario.faults else case
-
-
-def _fewer_faults(case: VerifyCase, differs: Callable[[VerifyCase], bool]) -> VerifyCase:
     def with_faults(faults: Sequence[tuple[TaskAttempt, Fault]]) -> VerifyCase:
         return replace(case, scenario=replace(case.scenario, faults=tuple(faults)))
 
-    return with_faults(fewest(case.scenario.faults, lambda faults: differs(with_faults(faults))))
+    def with_live_faults(faults: Sequence[LiveFault]) -> VerifyCase:
+        return replace(case, scenario=replace(case.scenario, live_faults=tuple(faults)))
+
+    if case.scenario.faults:
+        case = with_faults(fewest(case.scenario.faults, lambda faults: differs(with_faults(faults))))
+    if case.scenario.live_faults:
+        kept = fewest(case.scenario.live_faults, lambda faults: differs(with_live_faults(faults)))
+        case = with_live_faults(kept)
+    return _earlier_faults(case, differs)
+
+
+def _earlier_faults(case: VerifyCase, differs: Callable[[VerifyCase], bool]) -> VerifyCase:
+    """Have faults happen in the first epochs that show the difference: later ones need more records."""
+    for number, (place, fault) in enumerate(case.scenario.faults):
+        for epoch in range(1, min(place.epoch, _FIRST_EPOCHS + 1)):
+            faults = list(case.scenario.faults)
+            faults[number] = (place._replace(epoch=epoch), fault)
+            made = replace(case, scenario=replace(case.scenario, faults=tuple(faults)))
+            if len({each for each, _ in faults}) == len(faults) and differs(made):
+                case = made
+                break
+    return case
+
+
+def _smaller(size: int, made: Scenario) -> Scenario:
+    if made.max_records == Scenario().max_records:
+        return made
+    return replace(made, max_records=min(made.max_records, size))
+
+
+def _sooner(made: Scenario) -> Scenario:
+    """Interrupt the job as soon as possible."""
+    events = (replace(event, after_epochs=number) for number, event in enumerate(made.events, 1))
+    return replace(made, events=tuple(events))
 
 
 def _changes() -> Iterator[Callable[[Scenario], Scenario]]:
@@ -71,12 +107,19 @@ def _changes() -> Iterator[Callable[[Scenario], Scenario]]:
     yield lambda made: replace(made, events=())
     yield lambda made: replace(made, events=tuple(replace(each, parallelism=None) for each in made.events))
     yield lambda made: replace(made, clock_shift_s=0)
+    yield lambda made: replace(made, time_zone=None)
+    yield lambda made: replace(made, in_other_process=False)
     yield lambda made: replace(made, order_seed=None)
     yield lambda made: replace(made, duplicate_seed=None)
-    yield lambda made: replace(made, is_live=False)
+    yield lambda made: replace(made, live_faults=())
+    yield lambda made: replace(made, is_live=False, live_faults=())
     yield lambda made: replace(made, parallelism=plain.parallelism)
     yield lambda made: replace(made, buffer_records=plain.buffer_records)
     yield lambda made: replace(made, max_records=plain.max_records)
+    # Smaller epochs show with fewer records what larger ones show.
+    for size in _SMALL:
+        yield partial(_smaller, size)
+        yield _sooner
 
 
 def fewest(items: Iterable[T], differs: Callable[[Sequence[T]], bool]) -> Sequence[T]:

@@ -76,7 +76,7 @@ def rows_left(rows: Iterable[Row], declaration: TableSinkDeclaration) -> list[tu
         else:
             left.append(tuple(row))
     # A row that is taken away and was never there is a fault, too.
-    return left + [("taken away, but never there", each) for each in taken.elements()]
+    return left + [("retracted, but never emitted", each) for each in taken.elements()]
 
 
 def _last_of_keys(rows: Iterable[Row], places: Sequence[int]) -> list[tuple[Any, ...]]:

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import runpy
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
-from unittest import mock
+from typing import Any
 
 from headrace.checks import CheckFinding, check_job
 from headrace.config.configuration import Configuration
-from headrace.datastream.execution_context import ExecutionContext
 from headrace.errors import JobExecutionError, UnsupportedFeatureError
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.mixed_job import is_one_stream
 from headrace.verify.classification import classify
-from headrace.verify.inputs import can_reorder, has_watermarks, read_inputs
-from headrace.verify.runs import RunOutcome, Subject, describe, run_scenario
+from headrace.verify.inputs import can_reorder, read_inputs, source_names
+from headrace.verify.other_process import OtherProcess
+from headrace.verify.program import with_job
+from headrace.verify.runs import RunOutcome, RunTimeoutError, Subject, describe, run_scenario
 from headrace.verify.scenario import Scenario, draw, draw_for_tables
 from headrace.verify.shrinking import VerifyCase, shrink
 from headrace.verify.tables import refuse_unbounded
@@ -50,6 +47,10 @@ class VerifySettings:
     only_last: bool = False
     #: Whether records may come twice without a difference.
     duplicates: bool = False
+    #: Elements or fields of output rows that are not compared.
+    ignored: tuple[str, ...] = ()
+    #: Whether the parallelism stays as the program sets it.
+    keeps_parallelism: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,15 +73,18 @@ class VerifyResult:
     runs: int
     seconds: float
     records: int
-    difference: VerifyDifference | None = None
+    difference: VerifyDifference | None
+    #: Rows that sinks got in each run, or that their files contained.
+    compared: int
     #: Findings of `headrace check`: those that count, or that explain the difference.
     findings: Sequence[CheckFinding] = ()
     notes: Sequence[str] = ()
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing was found."""
-        return self.difference is None and not any(each.code in _STATIC for each in self.findings)
+        """Whether there was something to compare, and nothing was found."""
+        is_found = any(each.code in _STATIC for each in self.findings)
+        return self.difference is None and not is_found and self.compared > 0
 
 
 def verify_job(
@@ -101,14 +105,17 @@ def verify_job(
         JobDefinitionError: If a source has no records, or a job with tables a source without an end.
         JobExecutionError: If it fails without any fault.
     """
+    with OtherProcess() as other:
+        return _verified(_subject(job, configuration, settings, other), settings, on_run)
+
+
+def _verified(
+    subject: Subject, settings: VerifySettings, on_run: Callable[[int, Scenario], None]
+) -> VerifyResult:
     started = time.monotonic()
-    subject = _subject(job, configuration, settings)
+    job, configuration = subject.job, subject.configuration
     findings = check_job(job, configuration)
-    plain = run_scenario(subject, Scenario())
-    if plain.error is not None:
-        raise JobExecutionError(
-            f"the job fails without any fault, so there is nothing to compare with: {describe(plain.error)}"
-        ) from plain.error
+    subject, plain = _plain_run(subject)
     # Spark takes its time to start, and the first run of a job to be planned.
     adversary = _Adversary(
         subject, settings, plain, time.monotonic() if subject.has_tables else started, on_run
@@ -123,12 +130,33 @@ def verify_job(
         time.monotonic() - started,
         sum(map(len, subject.inputs.values())) if subject.inputs else plain.records,
         difference,
+        plain.compared,
         shown,
         adversary.notes,
     )
 
 
-def _subject(job: JobGraph, configuration: Configuration, settings: VerifySettings) -> Subject:
+def _plain_run(subject: Subject) -> tuple[Subject, RunOutcome]:
+    """Run a job without faults; return it with the times that its clock shows in all runs.
+
+    Raises:
+        JobExecutionError: If it fails.
+    """
+    plain = run_scenario(subject, Scenario())
+    if plain.uses_clock and plain.error is None:
+        found = run_scenario(replace(subject, clock_times=None), Scenario())
+        subject = replace(subject, clock_times=found.clock_times)
+        plain = run_scenario(subject, Scenario())
+    if plain.error is not None:
+        raise JobExecutionError(
+            f"the job fails without any fault, so there is nothing to compare with: {describe(plain.error)}"
+        ) from plain.error
+    return subject, plain
+
+
+def _subject(
+    job: JobGraph, configuration: Configuration, settings: VerifySettings, other: OtherProcess
+) -> Subject:
     has_tables = not is_one_stream(job)
     if has_tables:
         refuse_unbounded(job)
@@ -138,7 +166,17 @@ def _subject(job: JobGraph, configuration: Configuration, settings: VerifySettin
                 "put duplicates into the input of the tables",
             )
     inputs = {} if has_tables else read_inputs(job, settings.records)
-    return Subject(job, configuration, inputs, settings.outputs, settings.key, settings.only_last, has_tables)
+    subject = Subject(
+        job,
+        configuration,
+        inputs,
+        settings.outputs,
+        settings.key,
+        settings.only_last,
+        settings.ignored,
+        has_tables,
+    )
+    return subject if has_tables else other.prepare(subject)
 
 
 class _Adversary:
@@ -179,31 +217,38 @@ class _Adversary:
         """Return what draws scenarios for the job."""
         job = self._subject.job
         can_rescale = any(vertex.parallelism > 1 for vertex in job.vertices)
-        if not can_rescale:
+        if self._settings.keeps_parallelism:
+            can_rescale = False
+        elif not can_rescale:
             self.notes.append("the program sets the parallelism of all operators, so it was not varied")
+        for name, rows in sorted(self._plain.rows.items()):
+            if not rows and self._plain.compared:
+                self.notes.append(f"{name}: no rows were compared")
         if self._subject.has_tables:
             self.notes.append(
                 "the job has tables: it ran on Spark, on its own sources, and no tasks were made to fail"
             )
             return lambda seed: draw_for_tables(seed, self._plain.records, can_rescale=can_rescale)
-        # Live, the records of several sources meet in any order, which other runs try in a way that can be repeated.
-        has_one_source = len(self._subject.inputs) == 1
-        goes_by_time = self._plain.uses_clock or has_watermarks(job)
-        can_be_live = has_one_source and not (goes_by_time or job.is_batch or self._subject.outputs)
         if self._plain.uses_clock:
-            self.notes.append("the job sets timers in processing time, which stood still: they never fired")
+            self.notes.append(
+                "the job sets timers in processing time: the clock stood still while records were read, and jumped "
+                f"{len(self._subject.clock_times or ())} times so that they fired; live runs were not tried"
+            )
         most = max(map(len, self._subject.inputs.values()))
         return lambda seed: draw(
             seed,
             most,
             can_rescale=can_rescale,
             can_reorder=can_reorder(job),
-            can_be_live=can_be_live,
+            can_be_live=not job.is_batch and not self._plain.uses_clock,
             can_repeat=self._settings.duplicates,
         )
 
     def _reduced(self, outcome: RunOutcome) -> VerifyDifference:
         case = VerifyCase(outcome.scenario, self._subject.inputs)
+        if isinstance(outcome.error, RunTimeoutError):  # each try at a smaller case may take as long
+            title, explanation = classify(case.scenario, outcome, is_of_sink=False)
+            return VerifyDifference(title, explanation, case, compare_rows(self._plain, outcome))
         if not self._differs(case):
             # Faults were drawn where the job did something else this time: the job itself is not deterministic.
             case = replace(case, scenario=replace(outcome.scenario, faults=()))
@@ -214,8 +259,15 @@ class _Adversary:
         plain, differing = self._plain_of(case), run_scenario(subject, case.scenario)
         if differing.error is None and differing.rows == plain.rows:
             plain, differing = self._plain, outcome
-        title, explanation = classify(case.scenario, differing, has_own_sinks=bool(subject.outputs))
+        title, explanation = classify(case.scenario, differing, is_of_sink=self._is_of_sink(case))
         return VerifyDifference(title, explanation, case, compare_rows(plain, differing))
+
+    def _is_of_sink(self, case: VerifyCase) -> bool:
+        """Whether the job's own sinks have got the same records."""
+        if not self._subject.outputs:
+            return False
+        subject = replace(self._subject, outputs=(), ignored=(), key=None).with_records(case.inputs)
+        return run_scenario(subject, case.scenario).rows == run_scenario(subject, Scenario()).rows
 
     def _plain_of(self, case: VerifyCase) -> RunOutcome:
         if self._subject.has_tables:  # its input is always the same, and a run takes seconds
@@ -254,6 +306,8 @@ def verify_case(
     scenario: Scenario,
     kept: Mapping[str, Sequence[int]],
     arguments: Sequence[str] = (),
+    options: Mapping[str, str] | None = None,
+    alias: bool | None = None,
     **settings: Any,
 ) -> None:
     """Run one scenario of a program's job, as a test that `headrace verify` has printed.
@@ -263,6 +317,8 @@ def verify_case(
         scenario: What happens in the run.
         kept: Which records of each source it reads, by the name of the source and their numbers from 0.
         arguments: Those of the program.
+        options: Those that the command was given, by their keys.
+        alias: Whether `import pyflink` imports headrace's modules; None for what the options say.
         settings: Those of `VerifySettings` that the command was given.
 
     Raises:
@@ -270,37 +326,19 @@ def verify_case(
     """
 
     def check(job: JobGraph, configuration: Configuration) -> None:
-        made = VerifySettings(**settings)
-        subject = _subject(job, configuration, made)
-        names = {vertex.vertex_id: vertex.head.name for vertex in job.vertices}
-        inputs = {
-            vertex_id: [each for each in records if each.index in set(kept.get(names[vertex_id], ()))]
-            for vertex_id, records in subject.inputs.items()
-        }
-        subject = subject.with_records(inputs)
-        plain, outcome = run_scenario(subject, Scenario()), run_scenario(subject, scenario)
+        with OtherProcess() as other:
+            subject = _subject(job, configuration, VerifySettings(**settings), other)
+            names = source_names(job)
+            inputs = {
+                vertex_id: [each for each in records if each.index in set(kept.get(names[vertex_id], ()))]
+                for vertex_id, records in subject.inputs.items()
+            }
+            subject, plain = _plain_run(subject)
+            subject = subject.with_records(inputs)
+            plain, outcome = run_scenario(subject, Scenario()), run_scenario(subject, scenario)
         if plain.error is not None:
             raise AssertionError(f"the job fails without any fault: {describe(plain.error)}")
         if outcome.error is not None or outcome.rows != plain.rows:
             raise AssertionError("\n".join(compare_rows(plain, outcome)))
 
-    with_job(program, check, arguments)
-
-
-def with_job(
-    program: str, use: Callable[[JobGraph, Configuration], None], arguments: Sequence[str] = ()
-) -> None:
-    """Run a program up to its first `execute()`, and call a function with the job it would submit."""
-
-    def stop(_: object, job: JobGraph, configuration: Configuration) -> NoReturn:
-        use(job, configuration)
-        raise _Done
-
-    context = ExecutionContext(Configuration({"parallelism.default": 2}), on_submission=stop)
-    words = [program, *arguments]
-    with context.entered(in_all_threads=True), mock.patch.object(sys, "argv", words), suppress(_Done):
-        runpy.run_path(program, run_name="__main__")
-
-
-class _Done(BaseException):
-    """The program has served its purpose."""
+    with_job(program, check, arguments, options, alias)

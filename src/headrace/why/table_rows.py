@@ -153,7 +153,7 @@ def why_table_row(recording: JobRecording, text: str, epoch: int | None = None) 
     known = [
         row.text() for n in numbers for v in _sinks(rows.job(n)) for row in rows.sink_rows(n, v.vertex_id)
     ]
-    hint = f"rows that were written last: {'; '.join(known[:5])}" if known else "no sink got any rows"
+    hint = f"rows that were written last: {'; '.join(known[:5])}" if known else "no sink received rows"
     raise StateError(f"no row {text!r} in the recorded epochs", hint=hint)
 
 

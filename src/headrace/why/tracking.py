@@ -153,6 +153,14 @@ class TrackedTrace(ReplayTrace):
         place = self._session.layout.place(self._subtask)
         self._causes = self._session.emissions(place, buffers)
 
+    def expect_others(self) -> None:
+        """Refuse input of other epochs: nobody knows here what it was made of."""
+        raise UnsupportedFeatureError(
+            f"epoch {self._session.plan.epoch} has records that a barrier of a live job has overtaken",
+            hint="ask for a row of another epoch, or run the job without unaligned checkpoints and with "
+            "execution.checkpointing.mode: EXACTLY_ONCE",
+        )
+
     def sending(self, partition: ResultPartition) -> ResultPartition:
         """Watch an edge."""
         self._session.sending(self._subtask, self.lineage, partition)

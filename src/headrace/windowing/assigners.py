@@ -76,7 +76,7 @@ W_contra = TypeVar("W_contra", contravariant=True)
 
 
 class WindowAssigner(ABC, Generic[T, W]):
-    """Says which windows a record belongs to. Subclass it for windows of your own."""
+    """Decides which windows a record belongs to. Subclass it for windows of your own."""
 
     class WindowAssignerContext(ABC):
         """What an assigner may ask."""
@@ -346,7 +346,7 @@ class _FixedGap(_Sessions):
 
     @classmethod
     def with_gap(cls, size: Amount) -> Self:
-        """Make sessions that end when nothing has come for some time.
+        """Make sessions that end when no record arrives for some time.
 
         Args:
             size: The gap: a Time, Duration or timedelta.
@@ -521,7 +521,7 @@ class CountTumblingWindowAssigner(_CountWindows):
 
 @dataclass(frozen=True)
 class CountSlidingWindowAssigner(_CountWindows):
-    """Windows of a number of records of a key, one after every so many. As in PyFlink, only full windows fire.
+    """Sliding windows of a number of records of a key. As in PyFlink, only full windows fire.
 
     Java's ``countWindow(size, slide)`` also emits the shorter windows at the beginning. For that, write
     ``window(GlobalWindows.create()).trigger(CountTrigger.of(slide)).evictor(CountEvictor.of(size))``.

@@ -53,7 +53,7 @@ class Evictor:
         """Return the elements that the window function sees; the others are gone.
 
         Args:
-            elements: All of the window, in the order they came.
+            elements: All elements of the window, in arrival order.
             size: How many there are.
             window: The window.
             evictor_context: The clocks.
@@ -86,7 +86,7 @@ class _OneSided(Evictor, ABC):
     def evict_after(
         self, elements: list[Element], size: int, window: Any, evictor_context: Evictor.EvictorContext
     ) -> list[Element]:
-        """Return what stays; everything, if the evictor came before."""
+        """Return the elements to keep; all of them, if the evictor runs before the function."""
         return self.evict(elements) if self.do_evict_after else elements
 
 

@@ -10,7 +10,7 @@ __all__ = ["DeltaFunction", "SessionWindowTimeGapExtractor"]
 
 
 class SessionWindowTimeGapExtractor(ABC):
-    """Says how long a session waits for more after a record.
+    """Returns the gap of a session, from a record.
 
     Example:
         >>> class ByUser(SessionWindowTimeGapExtractor):
@@ -26,7 +26,7 @@ class SessionWindowTimeGapExtractor(ABC):
 
 
 class DeltaFunction(ABC):
-    """Says how far apart two records are (Flink's ``DeltaFunction``, which PyFlink does not have)."""
+    """Returns the distance between two records (Flink's ``DeltaFunction``, which PyFlink does not have)."""
 
     @abstractmethod
     def get_delta(self, old_data_point: Any, new_data_point: Any) -> float:

@@ -45,7 +45,7 @@ class TriggerResult(Enum):
 
 
 class Trigger(ABC, Generic[T, W]):
-    """Says when a window fires. Subclass it for rules of your own.
+    """Decides when a window fires. Subclass it for your own rules.
 
     An object serves all keys and windows of a subtask, so fields must not change: use partitioned state.
     """

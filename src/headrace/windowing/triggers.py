@@ -287,7 +287,7 @@ _COUNT = ReducingStateDescriptor("count", operator.add, Types.LONG())
 
 @dataclass(frozen=True)
 class CountTrigger(_NoTimers):
-    """Fires each time a number of records has come.
+    """Fires each time a number of records has arrived.
 
     Args:
         window_size: The number.
@@ -450,7 +450,7 @@ _TIMEOUT = ValueStateDescriptor("timeout", Types.LONG())
 
 @dataclass(frozen=True)
 class ProcessingTimeoutTrigger(Trigger[Any, Any]):
-    """Fires when another trigger fires, or when the clock has gone on for some time (Flink's, not in PyFlink).
+    """Fires when another trigger fires, or after some processing time (Flink's, not in PyFlink).
 
     As in Flink's class of this name, every timer of the window fires: that of the timeout, any that the other trigger
     has set, whatever it says to it, and the one at which the window ends. What was in the window is purged only if the

@@ -203,7 +203,7 @@ class GlobalWindow(Window):
         return GlobalWindow.get, ()
 
     def __repr__(self) -> str:
-        return "GlobalWindow()"
+        return "GlobalWindow"
 
 
 _GLOBAL_WINDOW = GlobalWindow()

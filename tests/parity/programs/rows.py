@@ -33,6 +33,9 @@ def _kinds():
 
 
 values(
+    contains_name=lambda: "name" in _NAMED,
+    contains_value_of_named=lambda: "Alice" in _NAMED,
+    contains_value=lambda: ("Alice" in _PLAIN, "name" in _PLAIN),
     str_plain=lambda: str(_PLAIN),
     str_named=lambda: str(_NAMED),
     str_none=lambda: str(Row(None, True, 1.5)),

@@ -212,7 +212,7 @@ def test_views_and_functions_are_kept(catalog: MetastoreCatalog) -> None:
         (CatalogTable(ORDERS, {"connector": "hive", "format": "json"}), "is not one of Hive's"),
         (
             CatalogTable(ORDERS, {"connector": "hive"}, primary_key=PrimaryKey("PK", ("id",))),
-            "stored columns only",
+            "can only have physical columns",
         ),
     ],
 )

@@ -56,7 +56,7 @@ def test_functions_do_not_mind_capitals_and_those_of_the_environment_come_first(
 
 def test_a_wrong_name_is_answered_with_the_nearest() -> None:
     assert nearest("Auctoin", ["auction", "bid"]) == "did you mean 'auction'?"
-    assert nearest("zzz", ["auction", "bid"]) == "there is: auction, bid"
+    assert nearest("zzz", ["auction", "bid"]) == "available: auction, bid"
     with pytest.raises(CatalogError, match="default_catlog") as caught:
         CatalogManager().catalog("default_catlog")
     assert caught.value.hint == "did you mean 'default_catalog'?"

@@ -186,6 +186,20 @@ def test_a_call_in_a_helper_of_the_program_is_found() -> None:
     assert found(lambda env: words(env).key_by(lambda word: jittered()).reduce(max).print()) == ["HR204"]
 
 
+def test_the_time_of_now_is_found_in_functions_that_also_format_another_time() -> None:
+    assert found(lambda env: words(env).key_by(lambda word: time.strftime("%H")).reduce(max).print()) == [
+        "HR204"
+    ]
+    assert found(
+        lambda env: words(env).key_by(lambda word: time.localtime().tm_hour).reduce(max).print()
+    ) == ["HR204"]
+    assert not found(
+        lambda env: (
+            words(env).key_by(lambda word: time.strftime("%H", time.gmtime(len(word)))).reduce(max).print()
+        )
+    )
+
+
 def test_hash_itself_is_no_key_selector() -> None:
     assert found(lambda env: words(env).key_by(hash).reduce(max).print()) == ["HR201"]
 

@@ -134,4 +134,4 @@ def test_info_refuses_shares_in_which_no_worker_can_start(headrace):
     sizes = ("-D", "taskmanager.memory.process.size=1728m", "-D", "taskmanager.numberOfTaskSlots=4")
     result = headrace("info", "--memory", "--master", "yarn", *sizes)
     assert result.exit_code == 2
-    assert "128 MB for a Python worker are not enough" in result.stderr
+    assert "128 MB is not enough for a Python worker" in result.stderr

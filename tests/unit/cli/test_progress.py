@@ -37,6 +37,7 @@ class Job:
 
     def __init__(self, name: str = "clicks") -> None:
         self.graph = SimpleNamespace(job_id=name, name=name)
+        self.is_live = False
         self.future: Future[None] = Future()
         self._status = JobStatus.RUNNING
 
@@ -64,6 +65,23 @@ def test_a_job_that_continues_counts_the_epochs_it_has_run() -> None:
         view.observe(number, records=10, watermark=None, now_s=1.0)
     assert view.describe(1.0).startswith("'clicks' epoch 66, ")
     assert view.summarize(2.0) == "job 'clicks': 20 records in 2 epochs, 2.0 s"
+
+
+def test_records_of_a_live_job_are_not_known_before_its_first_barrier() -> None:
+    view = JobView("clicks", started_s=0.0, is_live=True)
+    assert view.summarize(now_s=2.0) == "job 'clicks': 2.0 s"
+
+    view.observe(epoch=1, records=30, watermark=None, now_s=2.0)
+    assert view.summarize(now_s=3.0) == "job 'clicks': 30 records, 3.0 s"
+    unfinished = view.summarize(now_s=3.0, is_complete=False)
+    assert unfinished == "job 'clicks': 30 records up to the last barrier, 3.0 s"
+
+
+def test_nothing_is_said_about_the_epochs_of_a_live_job():
+    view = JobView("clicks", started_s=0.0, is_live=True)
+    view.observe(65, records=10, watermark=None, now_s=1.0)
+    assert view.describe(1.0) == "'clicks', 10 records/s, 10 records, 0:00:01"
+    assert view.summarize(2.0) == "job 'clicks': 10 records, 2.0 s"
 
 
 def test_the_rate_is_that_of_the_last_seconds():

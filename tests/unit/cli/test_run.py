@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import gc
 import json
+import subprocess
 import sys
 import textwrap
 
@@ -315,6 +317,52 @@ def test_a_program_that_swallows_ctrl_c_ends_with_its_code_all_the_same(headrace
 
     assert (result.exit_code, result.stdout) == (130, "bye\n")
     assert stops == ["stop"]
+
+
+# --- what is imported -------------------------------------------------------------------------------
+
+DEAR = (
+    "headrace.spark.executor",
+    "headrace.runtime.job.master",
+    "headrace.operators.table.factory",
+    "pyarrow.compute",
+)
+
+
+def loaded_of_dear(*command: object) -> str:
+    """Run a program in a process of its own and return which of the expensive modules it had in the end."""
+    return subprocess.run(
+        [sys.executable, "-m", "headrace.cli.main", *map(str, command)],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+
+
+def test_a_client_of_a_session_does_not_import_what_runs_jobs(program):
+    path = program(
+        f"import sys; import pyflink.datastream; print([name for name in {DEAR!r} if name in sys.modules])"
+    )
+
+    assert loaded_of_dear("run", "-m", "localhost:1", path) == "[]"
+
+
+def test_operators_of_tables_are_not_imported_where_jobs_are_planned():
+    script = f"""
+import sys, headrace.datastream, headrace.spark.executor, headrace.rest.assembly
+print([name for name in {DEAR[2:]!r} if name in sys.modules])
+"""
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+
+    assert loaded.strip() == "[]"
+
+
+def test_garbage_is_collected_while_the_program_runs_but_not_among_what_it_imported_before(headrace, program):
+    path = program("import gc; print(gc.isenabled(), gc.get_freeze_count() > 10_000)")
+
+    assert headrace("run", path).stdout == "True True\n"
+    assert gc.isenabled()
+    assert gc.get_freeze_count() == 0
 
 
 # --- pyflink ----------------------------------------------------------------------------------------

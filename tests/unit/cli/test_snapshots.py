@@ -59,7 +59,7 @@ def test_the_checkpoints_of_all_jobs_in_a_directory_are_listed_in_order(headrace
         "job-b/chk-10",
         "job-b/chk-11",
     ]
-    assert "no _metadata is there" in found[-1]["state"]
+    assert "no _metadata file" in found[-1]["state"]
     one = json.loads(headrace("checkpoints", "list", home / "job-a", "--json").stdout)
     assert len(one) == 2
 
@@ -108,4 +108,4 @@ def test_a_savepoint_is_disposed_of(headrace, savepoint: Path):
     assert not savepoint.exists()
     again = headrace("savepoint", "dispose", savepoint)
     assert again.exit_code == 1
-    assert "there is no checkpoint or savepoint" in again.stderr
+    assert "no checkpoint or savepoint found" in again.stderr

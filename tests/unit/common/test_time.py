@@ -29,6 +29,7 @@ def test_times_of_every_unit():
     assert Time.milliseconds(5).to_milliseconds() == 5
     assert Time.seconds(1) < Time.seconds(2)
     assert repr(Time.seconds(1)) == "Time.milliseconds(1000)"
+    assert str(Time.seconds(1)) == "1000 ms"
 
 
 @given(st.integers(min_value=-(10**15), max_value=10**15))

@@ -46,13 +46,13 @@ def test_a_row_of_names_makes_rows():
 
 def test_missing_fields_name_those_there_are():
     row = Row(a=1, b=2)
-    with pytest.raises(AttributeError, match="no field 'c'; there are a, b"):
+    with pytest.raises(AttributeError, match="no field 'c'; the fields are a, b"):
         _ = row.c
-    with pytest.raises(KeyError, match="no field 'c'; there are a, b"):
+    with pytest.raises(ValueError, match="no field 'c'; the fields are a, b"):
         row["c"]
     with pytest.raises(AttributeError, match="no field 'c'"):
         row.c = 1
-    with pytest.raises(KeyError, match="has no field names"):
+    with pytest.raises(ValueError, match="has no field names"):
         Row(1)["a"]
     with pytest.raises(AttributeError, match="has no field names"):
         _ = Row(1).a
@@ -122,5 +122,13 @@ def test_rows_print_as_in_flink_and_represent_themselves_as_python():
     row = Row.of_kind(RowKind.UPDATE_AFTER, "a", None, True, [1, "x"], {"k": 1.5})
     assert changelog_text(row) == "+U[a, null, true, [1, x], {k=1.5}]"
     assert (str(Row(1, "a")), str(Row(n=1))) == ("<Row(1, 'a')>", "Row(n=1)")
-    assert repr(Row(1, "a")) == "Row(1, 'a')"
+    assert repr(Row(1, "a")) == "<Row(1, 'a')>"
+    assert str([Row(1)]) == "[<Row(1)>]"
     assert [kind.short_string() for kind in RowKind] == ["+I", "-U", "+U", "-D"]
+
+
+def test_in_asks_for_a_field_if_a_row_has_names_and_else_for_a_value() -> None:
+    named, plain = Row(name="ann"), Row("ann")
+
+    assert ("name" in named, "ann" in named) == (True, False)
+    assert ("name" in plain, "ann" in plain) == (False, True)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from headrace.config import Configuration
-from headrace.config.flink import RULES, AnswerKind, documented_keys, is_flinks_default
+from headrace.config.configuration import DeprecatedKeyWarning
+from headrace.config.flink import RULES, AnswerKind, documented_keys, former_keys, is_flinks_default
 from headrace.config.flink_docs import FLINK_PAGE, render_flink_keys
 from headrace.config.notices import new_notices
+from headrace.config.options.execution import TASK_CANCELLATION_INTERVAL
 from headrace.config.registry import known_options
 from headrace.errors import ConfigurationError
 
@@ -77,6 +81,45 @@ def test_a_key_without_an_option_is_mapped_pointed_out_or_refused(key):
 def test_the_page_says_which_options_reporters_have(key, answer):
     [row] = [line for line in render_flink_keys().splitlines() if line.startswith(f"| `{key}` |")]
     assert f"| {answer} |" in row
+
+
+@pytest.mark.parametrize(
+    ("key", "answer"),
+    [
+        ("table.exec.legacy-cast-behaviour", "refused"),
+        ("table.optimizer.distinct-agg.split.enabled", "honoured"),
+        ("table.exec.mini-batch.enabled", "honoured"),
+    ],
+)
+def test_an_option_with_a_single_possible_value_is_not_called_honoured(key, answer):
+    [row] = [line for line in render_flink_keys().splitlines() if line.startswith(f"| `{key}` |")]
+    assert f"| {answer} |" in row
+
+
+def test_former_names_of_flinks_keys_stand_for_the_present_ones():
+    assert len(former_keys()) > 40
+    for former, key in former_keys().items():
+        found, present = known_options().look_up(former), known_options().look_up(key)
+        assert (found.option, found.answer, found.key) == (present.option, present.answer, present.key), (
+            former
+        )
+        assert found.is_deprecated, former
+
+
+def test_a_former_name_counts_and_warns():
+    with pytest.warns(
+        DeprecatedKeyWarning, match=r"'task\.cancellation-interval' .* use 'task\.cancellation\.interval'"
+    ):
+        config = Configuration({"task.cancellation-interval": "5 s"})
+    assert config.get(TASK_CANCELLATION_INTERVAL) == timedelta(seconds=5)
+    with pytest.warns(DeprecatedKeyWarning, match="execution.state-recovery.from-local"):
+        ignored = Configuration({"state.backend.local-recovery": "true"})
+    assert "hosts reuse their copies of state" in ignored.explain()
+    with (
+        pytest.warns(DeprecatedKeyWarning),
+        pytest.raises(ConfigurationError, match=r"high-availability\.zookeeper\.quorum .* not supported"),
+    ):
+        Configuration({"recovery.zookeeper.quorum": "zk:2181"})
 
 
 def test_rules_have_texts_that_say_what_to_use():

@@ -294,7 +294,7 @@ def test_csv_with_a_header_comments_quotes_and_breaks(tmp_path: Path) -> None:
         .set_allow_comments()
         .build()
     )
-    rows = [Row(1, 'a "quoted" one', [1, 2]), Row(2, "two\nlines; and more", None)]
+    rows = [Row(1, 'a "quoted" one', [1, 2]), Row(2, "two\nlines; and more", [])]
     write(tmp_path, CsvBulkWriters.for_schema(schema), rows)
     part = tmp_path / "part"
     assert part.read_text().startswith("id;text;n\n1;")

@@ -99,7 +99,7 @@ def test_a_table_knows_its_key_and_where_it_is(shop: TableEnvironment, postgres:
 
 
 def test_a_column_without_a_counterpart_is_named(shop: TableEnvironment) -> None:
-    with pytest.raises(CatalogError, match=r"column 'places' has the type .*, which has no counterpart"):
+    with pytest.raises(CatalogError, match=r"column 'places' has the type .*, which has no SQL type here"):
         shop.execute_sql("DESCRIBE shop.postgres.`catalog_sales.orders`")
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from headrace.common.typeinfo import RowDataTypeInfo, Types
 from headrace.common.types import Row
 from headrace.connectors.base import Committable, WriterContext
 from headrace.connectors.print import PrintSink
 from headrace.elements import Batch
+
+FIELDS = [Types.INT(), Types.BOOLEAN(), Types.STRING()]
 
 
 def staged(
@@ -69,3 +72,21 @@ def test_a_commit_that_is_repeated_in_part_prints_the_rest(capsys):
 
 def test_an_epoch_without_records_has_nothing_to_commit():
     assert staged(PrintSink(), []) == []
+
+
+@pytest.mark.parametrize(
+    ("declared", "line"),
+    [
+        (Types.ROW_NAMED(["a", "b", "c"], FIELDS), "+I[1,True,None]\n"),
+        # Files of CSV are read as tables are.
+        (RowDataTypeInfo(FIELDS, ["a", "b", "c"]), "+I(1,true,null)\n"),
+    ],
+    ids=["a row of a program", "a row of a file"],
+)
+def test_rows_are_printed_by_where_their_type_comes_from(capsys, declared, line):
+    sink = PrintSink().for_type(declared)
+    writer = sink.create_writer(WriterContext(subtask=0, parallelism=1, epoch=0, attempt_id="a"))
+    writer.write(Row(1, True, None), None)
+    sink.create_committer().commit([Committable(0, 0, p) for p in writer.prepare_commit()])
+
+    assert capsys.readouterr().out == line

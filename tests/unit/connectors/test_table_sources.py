@@ -12,7 +12,7 @@ from headrace.connectors.base import Boundedness, RangeRead, RowsRead, Slice
 from headrace.connectors.datagen.table import RangeTableSource
 from headrace.connectors.file.table import FileTableSource
 from headrace.connectors.values import ValuesSource
-from headrace.errors import ConnectorError, JobDefinitionError
+from headrace.errors import ConnectorError, FormatError, JobDefinitionError
 from headrace.storage.search import InputPath
 
 
@@ -58,10 +58,23 @@ def test_rows_come_no_faster_than_asked_for():
     source = RangeTableSource(("id",), None, rate_per_second=2)
     enumerator = source.create_enumerator(1, clock=clock)
     (split,) = enumerator.discover()
+    # Those of the first second come at once, as Flink makes the rows of each second at its beginning.
+    assert planned(enumerator.plan(split, 0, 100)).end == 2
+    assert enumerator.plan(split, 2, 100) is None
+    clock.now = 2.0
+    assert planned(enumerator.plan(split, 2, 100)).end == 6
+
+
+def test_rows_that_are_fewer_than_one_a_second():
+    clock = Clock()
+    source = RangeTableSource(("id",), None, rate_per_second=0.5)
+    enumerator = source.create_enumerator(1, clock=clock)
+    (split,) = enumerator.discover()
     assert planned(enumerator.plan(split, 0, 100)).end == 1
+    clock.now = 1.9
     assert enumerator.plan(split, 1, 100) is None
     clock.now = 2.0
-    assert planned(enumerator.plan(split, 1, 100)).end == 5
+    assert planned(enumerator.plan(split, 1, 100)).end == 2
 
 
 def test_a_restored_source_does_not_begin_again():
@@ -163,3 +176,20 @@ def test_a_file_of_another_format_is_named(tmp_path: Path):
     (tmp_path / "bad.parquet").write_text("no")
     with pytest.raises(ConnectorError, match=r"bad\.parquet as parquet"):
         files(tmp_path).create_enumerator(1).discover()
+
+
+def test_given_rows_are_read_into_columns_where_values_are_plain():
+    source = ValuesSource(((1, "a"), (None, "b"), (3, None)))
+    enumerator = source.create_enumerator(1)
+    (split,) = enumerator.discover()
+    piece = planned(enumerator.plan(split, 0, 2))
+    columns = [("n", pa.int64()), ("s", pa.string())]
+    (read,) = source.column_pieces([piece], columns, {"n", "s"}) or ()
+    (table,) = read.read()
+    assert table.to_pylist() == [{"n": 1, "s": "a"}, {"n": None, "s": "b"}]
+    (only,) = read.only({"s"}).read()
+    assert only.to_pylist() == [{"s": "a"}, {"s": "b"}]
+    assert source.column_pieces([piece], [("n", pa.timestamp("us", "UTC"))], {"n"}) is None
+    (wrong,) = source.column_pieces([piece], [("n", pa.string())], {"n"}) or ()
+    with pytest.raises(FormatError):
+        list(wrong.read())

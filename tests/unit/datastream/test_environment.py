@@ -2,15 +2,21 @@ from __future__ import annotations
 
 import json
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from headrace.common import Configuration, Row, Types, WatermarkStrategy
+from headrace.common.typeinfo import RowDataTypeInfo
 from headrace.config import Configuration as LayeredConfiguration
 from headrace.config import Layer
 from headrace.config.options import checkpointing, execution, python, rocksdb, state
 from headrace.connectors.collection import CollectionSource
+from headrace.connectors.file import FileSource, StreamFormat
+from headrace.connectors.file.csv import CsvReaderFormat, CsvSchema
+from headrace.connectors.hybrid import HybridSource
+from headrace.connectors.kafka import KafkaSource
 from headrace.connectors.sequence import NumberSequenceSource
 from headrace.datastream import (
     CheckpointingMode,
@@ -29,6 +35,7 @@ from headrace.errors import (
     TypeInferenceError,
     UnsupportedFeatureError,
 )
+from headrace.formats.json import JsonRowDeserializationSchema
 from headrace.operators.io import SourceDeclaration
 from headrace.runtime.checkpoint.settings import CheckpointSettings
 from tests.unit.datastream.fakes import FakeJob, make_env, stream_graph
@@ -302,6 +309,39 @@ def test_from_source(env: StreamExecutionEnvironment) -> None:
     node = stream_graph(env).nodes[0]
     assert (node.name, node.parallelism, node.output_type) == ("Source: numbers", 2, Types.LONG())
     assert node.declaration == SourceDeclaration(source, strategy)
+
+
+def test_a_stream_has_the_type_that_its_source_knows(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
+    none = WatermarkStrategy.no_watermarks()
+    names = CsvSchema.builder().add_number_column("id").add_string_column("name").build()
+    rows = JsonRowDeserializationSchema.builder().type_info(Types.ROW([Types.INT(), Types.STRING()])).build()
+    kafka = (
+        KafkaSource.builder()
+        .set_bootstrap_servers("b:9092")
+        .set_topics("t")
+        .set_value_only_deserializer(rows)
+    )
+    text = FileSource.for_record_stream_format(StreamFormat.text_line_format(), tmp_path).build()
+    csv = FileSource.for_record_stream_format(CsvReaderFormat.for_schema(names), tmp_path).build()
+    numbers = NumberSequenceSource(1, 9)
+    same = HybridSource.builder(numbers).add_source(numbers).build()
+    mixed = HybridSource.builder(numbers).add_source(text).build()
+
+    known = [
+        env.from_source(source, none, "s").get_type()
+        for source in (text, csv, kafka.build(), numbers, same, mixed)
+    ]
+
+    assert known == [
+        Types.STRING(),
+        RowDataTypeInfo(names.row_type.get_field_types(), ["id", "name"]),
+        rows.get_produced_type(),
+        Types.LONG(),
+        Types.LONG(),
+        None,
+    ]
+    assert env.add_source(numbers).get_type() == Types.LONG()
+    assert env.from_source(numbers, none, "given", Types.INT()).get_type() == Types.INT()
 
 
 def test_add_source_has_no_event_time(env: StreamExecutionEnvironment) -> None:

@@ -188,5 +188,19 @@ def test_an_unknown_target_is_an_error_of_the_configuration() -> None:
     env = StreamExecutionEnvironment(
         ProgramConfiguration.from_dict({"execution.target": "mars"}), context=ExecutionContext()
     )
-    with pytest.raises(ConfigurationError, match="there is no executor 'mars'"):
+    with pytest.raises(ConfigurationError, match="unknown executor 'mars'"):
         start_job("nowhere", env)
+
+
+def test_an_executor_with_a_maker_is_made_with_the_first_job_and_once() -> None:
+    made: list[Executor] = []
+
+    def make() -> Executor:
+        made.append(Executor())
+        return made[-1]
+
+    context = ExecutionContext(Configuration(), makers={"spark": make})
+    assert made == []
+    for name in ("first", "second"):
+        start_job(name, StreamExecutionEnvironment(context=context))
+    assert [len(executor.jobs) for executor in made] == [2]

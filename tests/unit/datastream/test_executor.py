@@ -27,7 +27,7 @@ def test_the_default_is_spark(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        ("mars", "there is no executor 'mars'; known are spark"),
+        ("mars", "unknown executor 'mars'; known are spark"),
         ("no.such.module:X", "cannot load 'no.such.module:X'"),
         ("headrace.errors:Nothing", "cannot load 'headrace.errors:Nothing'"),
     ],

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from headrace.common import RestartStrategies
+from headrace import pyflink_alias
+from headrace.common import ExecutionConfig, RestartStrategies
+from headrace.common._older_names import OLDER_METHODS, OLDER_MODULES, OLDER_NAMES, Works
 from headrace.common.configuration import Configuration
 from headrace.datastream import (
     ExternalizedCheckpointRetention,
     FileSystemCheckpointStorage,
     StreamExecutionEnvironment,
 )
-from headrace.datastream._older_names import OLDER_METHODS, OLDER_NAMES, Works
 from headrace.errors import UnsupportedFeatureError
 from headrace.table import EnvironmentSettings, StreamTableEnvironment
+
+
+@pytest.fixture
+def alias() -> Iterator[None]:
+    pyflink_alias.install()
+    yield
+    pyflink_alias.uninstall()
 
 
 def owner_of(kind: str) -> Any:
@@ -27,6 +36,8 @@ def owner_of(kind: str) -> Any:
         "CheckpointConfig": env.get_checkpoint_config(),
         "TableEnvironment": t_env,
         "Table": t_env.from_elements([(1,)], ["a"]),
+        "ExecutionConfig": env.get_config(),
+        "TableConfig": t_env.get_config(),
         "Builder": EnvironmentSettings.new_instance(),
     }[kind]
 
@@ -108,3 +119,28 @@ def test_ingestion_time_names_what_to_use() -> None:
     env: Any = StreamExecutionEnvironment.get_execution_environment()
     with pytest.raises(UnsupportedFeatureError, match="IngestionTime was removed"):
         env.set_stream_time_characteristic(TimeCharacteristic.IngestionTime)
+
+
+def test_a_restart_strategy_may_be_set_at_the_config() -> None:
+    config = ExecutionConfig()
+
+    with pytest.warns(DeprecationWarning, match=r"ExecutionConfig\.set_restart_strategy\(\) was removed"):
+        config.set_restart_strategy(RestartStrategies.fixed_delay_restart(3, 1000))
+
+    assert config._configuration.get_string("restart-strategy.type", "") == "fixed-delay"
+
+
+@pytest.mark.usefixtures("alias")
+def test_a_name_that_had_another_module_is_found_with_a_warning() -> None:
+    import pyflink.common.serialization as older
+    from pyflink.datastream.formats.json import JsonRowDeserializationSchema
+
+    with pytest.warns(DeprecationWarning, match=r"import it from pyflink\.datastream\.formats\.json"):
+        assert older.JsonRowDeserializationSchema is JsonRowDeserializationSchema
+
+
+@pytest.mark.usefixtures("alias")
+@pytest.mark.parametrize("module", sorted(OLDER_MODULES))
+def test_a_module_that_is_gone_says_what_to_use(module: str) -> None:
+    with pytest.raises(ModuleNotFoundError, match=rf"{module} is not part of PyFlink 2\nhint: use "):
+        importlib.import_module(f"{module}.anything")

@@ -142,6 +142,7 @@ def test_everything_can_be_set() -> None:
     )
 
     assert config.ttl_ms == 1
+    assert repr(config).startswith("StateTtlConfig<update_type=UpdateType.OnReadAndWrite, state_visibility=")
     assert config.get_update_type() is StateTtlConfig.UpdateType.OnReadAndWrite
     assert config.get_state_visibility() is StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp
     strategies = config.get_cleanup_strategies()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import pickle
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -236,7 +237,23 @@ def test_wrong_metadata_is_an_error() -> None:
 
 
 def test_options_that_cannot_be_honoured_are_refused() -> None:
-    with pytest.raises(UnsupportedFeatureError, match="map-null-key"):
-        made("ogg-json", map_null_key__mode="DROP").writer(TYPE)
+    with pytest.raises(SqlValidationError, match="FAIL, DROP, LITERAL"):
+        made("ogg-json", map_null_key__mode="KEEP").writer(TYPE)
     with pytest.raises(SqlValidationError, match="SQL or ISO-8601"):
         made("ogg-json", timestamp_format__standard="RFC").reader(TYPE)
+
+
+def test_options_of_json_change_what_is_written() -> None:
+    types = DataTypes.ROW(
+        [
+            DataTypes.FIELD("n", DataTypes.DECIMAL(20, 10)),
+            DataTypes.FIELD("m", DataTypes.MAP(DataTypes.STRING(), DataTypes.INT())),
+        ]
+    )
+    row = Row(Decimal("0.0000000270"), {None: 1})
+    options = {"encode__decimal_as_plain_number": "true", "map_null_key__mode": "LITERAL"}
+    written = made("debezium-json", **options).writer(types).serialize(row)
+    assert written == b'{"before":null,"after":{"n":0.0000000270,"m":{"null":1}},"op":"c"}'
+    options = {"encode__ignore_null_fields": "true", "map_null_key__mode": "DROP"}
+    written = made("debezium-json", **options).writer(types).serialize(row)
+    assert written == b'{"after":{"n":2.7E-8,"m":{}},"op":"c"}'

@@ -87,6 +87,16 @@ def test_settings_of_the_reader():
     assert schema.deserialize(b"# a remark") is None
 
 
+def test_an_empty_column_is_an_empty_array_unless_that_stands_for_null():
+    row_type = Types.ROW([Types.STRING(), Types.OBJECT_ARRAY(Types.INT())])
+    schema = reader(row_type).build()
+    first, second = schema.deserialize(b"a,"), schema.deserialize(b"b,")
+
+    assert first == Row("a", [])
+    assert first[1] is not second[1]
+    assert reader(row_type).set_null_literal("").build().deserialize(b"a,") == Row("a", None)
+
+
 @pytest.mark.parametrize(
     ("line", "problem"),
     [

@@ -16,8 +16,11 @@ from hypothesis import strategies as st
 from headrace.common.time import Instant
 from headrace.common.typeinfo import Types
 from headrace.common.types import Row
-from headrace.errors import FormatError, JobDefinitionError
-from headrace.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
+from headrace.config.table_options import TableOptions
+from headrace.errors import FormatError, JobDefinitionError, SqlValidationError
+from headrace.formats._json_writers import JsonEncoding
+from headrace.formats.json import JsonFormat, JsonRowDeserializationSchema, JsonRowSerializationSchema
+from headrace.types import DataTypes
 
 PERSON = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
 BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())
@@ -229,7 +232,7 @@ def test_a_row_is_written_as_any_json_parser_reads_it():
     ],
 )
 def test_timestamps_are_written_as_asked(timestamp_format, text):
-    schema = writer(Types.ROW_NAMED(["at"], [Types.SQL_TIMESTAMP()]), timestamp_format=timestamp_format)
+    schema = writer(Types.ROW_NAMED(["at"], [Types.SQL_TIMESTAMP()]), encoding=JsonEncoding(timestamp_format))
 
     assert json.loads(schema.serialize(Row(datetime.datetime(2020, 1, 2, 3, 4, 5)))) == {"at": text}
 
@@ -267,3 +270,64 @@ def test_what_is_written_is_read_again(values):
     written = JsonRowSerializationSchema(row_type).serialize(Row(*values))
 
     assert JsonRowDeserializationSchema(row_type).deserialize(written) == Row(*values)
+
+
+NUMBERS = DataTypes.ROW([DataTypes.FIELD("n", DataTypes.DECIMAL(38, 10))])
+LABELS = DataTypes.ROW([DataTypes.FIELD("m", DataTypes.MAP(DataTypes.STRING(), DataTypes.INT()))])
+NESTED = DataTypes.ROW([DataTypes.FIELD("a", DataTypes.INT()), DataTypes.FIELD("n", NUMBERS)])
+
+
+def written(row_type, row, **options):
+    """Write a row of a table with options of the format."""
+    given = {f"json.{key}": value for key, value in options.items()}
+    options = TableOptions("t", {"format": "json", **given}).below("json.")
+    return pickle.loads(pickle.dumps(JsonFormat(options).writer(row_type))).serialize(row).decode()
+
+
+@pytest.mark.parametrize(
+    ("number", "short", "plain"),  # recorded with Flink 2.3
+    [
+        ("100.00", "1E+2", "100.00"),
+        ("0.0000000270", "2.7E-8", "0.0000000270"),
+        ("0.0", "0", "0.0"),
+        ("12.50", "12.5", "12.50"),
+        ("1000000", "1E+6", "1000000"),
+        ("1234567890123456789012345678.9012345670", "1234567890123456789012345678.901234567", None),
+    ],
+)
+def test_decimals_have_an_exponent_unless_they_are_to_be_plain(number, short, plain):
+    row = Row(Decimal(number))
+
+    assert written(NUMBERS, row) == f'{{"n":{short}}}'
+    plainly = written(NUMBERS, row, **{"encode.decimal-as-plain-number": "true"})
+    assert plainly == f'{{"n":{plain or number}}}'
+    assert JsonFormat(TableOptions("t", {})).reader(NUMBERS).deserialize(plainly.encode()) == row
+
+
+def test_entries_of_maps_without_a_key_are_refused_dropped_or_named():
+    row = Row({None: 1, "x": 2})
+
+    with pytest.raises(FormatError, match=r"map-null-key\.mode"):
+        written(LABELS, row)
+    assert written(LABELS, row, **{"map-null-key.mode": "drop"}) == '{"m":{"x":2}}'
+    assert written(LABELS, row, **{"map-null-key.mode": "LITERAL"}) == '{"m":{"null":1,"x":2}}'
+    named = {"map-null-key.mode": "LITERAL", "map-null-key.literal": "x"}
+    assert written(LABELS, row, **named) == '{"m":{"x":2}}'
+    with pytest.raises(SqlValidationError, match="FAIL, DROP, LITERAL"):
+        written(LABELS, row, **{"map-null-key.mode": "KEEP"})
+
+
+def test_fields_without_a_value_are_left_out_of_inner_rows_too():
+    row = Row(None, Row(None))
+
+    assert written(NESTED, row) == '{"a":null,"n":{"n":null}}'
+    assert written(NESTED, row, **{"encode.ignore-null-fields": "true"}) == '{"n":{}}'
+
+
+def test_the_choice_of_a_parser_makes_no_difference_and_must_be_a_boolean():
+    for choice in ("true", "false"):
+        options = TableOptions("t", {"json.decode.json-parser.enabled": choice}).below("json.")
+        assert JsonFormat(options).reader(LABELS).deserialize(b'{"m": {"a": 1}}') == Row({"a": 1})
+        options.check()
+    with pytest.raises(SqlValidationError, match="json-parser"):
+        written(LABELS, Row({}), **{"decode.json-parser.enabled": "maybe"})

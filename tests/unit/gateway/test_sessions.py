@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime
+import gc
 import json
 import logging
 import threading
 import time
+import tracemalloc
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -18,6 +20,8 @@ from headrace.common.types import Row
 from headrace.config import Configuration
 from headrace.datastream.execution_context import ExecutionContext
 from headrace.errors import GatewayError, UnsupportedFeatureError
+from headrace.gateway.operation import StatementOperation
+from headrace.gateway.session import GatewaySession
 from headrace.gateway.sessions import Sessions
 from headrace.gateway.values import ResultRowFormat, fields_of, type_json
 from headrace.rest.application import RestApplication
@@ -157,6 +161,19 @@ def test_options_of_the_client_are_kept_for_it(client: Client) -> None:
     assert client.ok("GET", f"/v2/sessions/{session}")["properties"] == {}
 
 
+def test_set_lists_options_of_the_session_of_the_client_and_of_the_process() -> None:
+    client = Client({"parallelism.default": "3", "headrace.rest.token": "a-secret-of-the-process"})
+    session = client.open()
+    client.rows(session, "SET 'sql-client.execution.result-mode' = 'tableau'")
+    client.rows(session, "SET 'table.exec.state.ttl' = '1 h'")
+    of_the_process = [["headrace.rest.token", "***"], ["parallelism.default", "3"]]
+    chosen = [["sql-client.execution.result-mode", "tableau"], ["table.exec.state.ttl", "1 h"]]
+    assert client.rows(session, "SET;") == [*of_the_process, *chosen]
+    client.rows(session, "RESET;")
+    assert client.rows(session, "SET") == of_the_process
+    client.sessions.close()
+
+
 def test_options_of_a_statement_end_with_it(client: Client) -> None:
     session = client.open()
     rows = client.rows(session, "SET", executionConfig={"parallelism.default": "7"})
@@ -278,6 +295,31 @@ def test_a_thousand_abandoned_sessions_are_closed_when_they_are_idle(client: Cli
     assert client.sessions._sessions == {}
 
 
+@pytest.mark.slow
+def test_a_thousand_abandoned_sessions_leave_neither_memory_nor_threads(client: Client) -> None:
+    def abandon(count: int) -> None:
+        for _ in range(count):
+            session = client.open()
+            client.submit(session, "CREATE TABLE t (id INT) WITH ('connector' = 'datagen')")
+        client.now_s += 600
+        assert client.sessions.close_idle() == count
+
+    abandon(20)  # what is loaded with the first sessions stays
+    gc.collect()
+    threads = threading.active_count()
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        abandon(1_000)
+        gc.collect()
+        kept = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert client.sessions._sessions == {}
+    assert kept < 1_000_000, f"closed sessions leave {kept} bytes"
+    assert threading.active_count() <= threads
+
+
 def test_values_are_written_as_flinks_json_format_does() -> None:
     row = DataTypes.ROW([DataTypes.FIELD("a", DataTypes.INT()), DataTypes.FIELD("b", DataTypes.STRING())])
     types = [
@@ -370,7 +412,7 @@ def test_a_script_runs_in_the_background_in_a_session_of_its_own(
     [
         ({}, 400, "`script` is missing"),
         ({"script": "SHOW TABLES; SELECT FROM"}, 400, "SqlParserException"),
-        ({"scriptUri": "s3://bucket/job.sql"}, 501, "scriptUri is not supported"),
+        ({"scriptUri": "s3://bucket/job.sql"}, 400, "scriptUri is not supported"),
         (
             {"script": "SHOW TABLES", "executionConfig": {"parallelism.default": "x"}},
             400,
@@ -383,3 +425,42 @@ def test_scripts_that_cannot_run_are_refused(client: Client, body: Any, status: 
     assert answer[0] == status
     assert problem in answer[1]["errors"][0]
     assert len(client.sessions._sessions) == 1
+
+
+def test_a_materialized_table_is_refreshed_by_a_request(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = client.open()
+    run: list[tuple[str, Any]] = []
+
+    def submit(self: GatewaySession, statement: str, options: Any = None) -> StatementOperation:
+        run.append((statement, options))
+        return self._start(lambda: self._execute("SHOW TABLES", {}))
+
+    monkeypatch.setattr(GatewaySession, "submit", submit)
+    body = {"staticPartitions": {"day": "it's"}, "executionConfig": {"parallelism.default": "1"}}
+    for name in ("shop.totals", "%60shop%60.%60totals%60"):
+        answer = client.ok("POST", f"/v3/sessions/{session}/materialized-tables/{name}/refresh", body)
+        assert client.sessions.get(session).operation(answer["operationHandle"])
+    client.ok("POST", f"/v4/sessions/{session}/materialized-tables/t%20SUSPEND/refresh", {})
+    refresh = "ALTER MATERIALIZED TABLE `shop`.`totals` REFRESH PARTITION (`day` = 'it''s')"
+    assert run == [
+        *[(refresh, {"parallelism.default": "1"})] * 2,
+        ("ALTER MATERIALIZED TABLE `t SUSPEND` REFRESH", {}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "problem"),
+    [
+        ("t", {"isPeriodic": True}, "FRESHNESS"),
+        ("t", {"scheduleTime": "2024-01-01 00:00:00"}, "FRESHNESS"),
+        ("t", {"dynamicOptions": {"a": "b"}}, "executionConfig"),
+        ("t", {"staticPartitions": {"day": 1}}, "Bad request"),
+    ],
+)
+def test_refreshes_that_cannot_run_are_refused(client: Client, name: str, body: Any, problem: str) -> None:
+    path = f"/v4/sessions/{client.open()}/materialized-tables/{name}/refresh"
+    status, answer = client.ask("POST", path, body)
+    assert status == 400
+    assert problem in answer["errors"][0]

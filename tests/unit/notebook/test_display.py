@@ -14,11 +14,11 @@ import headrace.notebook as notebook
 from headrace.common.types import Row
 from headrace.errors import HeadraceError, JobDefinitionError
 from headrace.notebook import display as display_module
-from headrace.notebook.tracebacks import without_our_frames
 from headrace.planner.logical import Field
 from headrace.table import EnvironmentSettings, TableEnvironment
 from headrace.table.table_result import TableResult
 from headrace.types import logical as t
+from headrace.util.short_traces import without_our_frames
 
 
 class _Handle:

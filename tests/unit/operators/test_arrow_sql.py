@@ -9,6 +9,8 @@ import pytest
 
 from headrace.operators.table.arrow_expression import NotComputedError, SharedColumns
 from headrace.operators.table.arrow_sql import aggregate, expression
+from headrace.planner.emit import emit
+from tests.planner.environment import Session
 
 TYPES = {
     "n": pa.int64(),
@@ -197,3 +199,78 @@ def test_aggregates(sql, function, values, is_zero):
 )
 def test_aggregates_that_are_left_to_spark(sql):
     assert aggregate(sql, TYPES, is_utc=True) is None
+
+
+@pytest.mark.parametrize(
+    ("document", "value"),
+    [
+        ('{"a": {"b": "x"}}', "x"),
+        ('{"a": {"b": "{x}"}}', "{x}"),
+        ('{"a": {"b": -12}}', "-12"),
+        ('{"a": {"b": true}, "c": 1.5}', "true"),
+        ('{"a": {"b": {"c": 1}}}', None),
+        ('{"a": {"b": [1]}}', None),
+        ('{"a": {}}', None),
+        (None, None),
+    ],
+)
+def test_a_value_of_a_json_document(document, value):
+    made = expression(written_for("JSON_VALUE(s, '$.a.b')"), TYPES, is_utc=True)
+    assert made is not None
+    assert made.of({"s": pa.array([document], pa.string())}, 1).to_pylist() == [value]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "",
+        "no JSON",
+        '{"a": ',
+        '{"a": 1}',
+        '{"a": [{"b": 1}]}',
+        '{"a": {"b": null}}',
+        '{"a": {"b": 1.0}}',
+        '{"a": {"b": -0}}',
+        '{"a": {"b": 1234567890123456789}}',
+        '{"a": {"b": NaN}}',
+        '{"a": {"b": 1, "b": 2}}',
+        r'{"a": {"b": "\ud800"}}',
+    ],
+)
+def test_documents_that_spark_has_to_read(document):
+    made = expression(written_for("JSON_VALUE(s, '$.a.b')"), TYPES, is_utc=True)
+    assert made is not None
+    with pytest.raises(NotComputedError):
+        made.of({"s": pa.array([document])}, 1)
+
+
+@pytest.mark.parametrize("kind", ["BIGINT", "INT", "SMALLINT", "TINYINT"])
+def test_texts_that_are_whole_numbers(kind):
+    made = expression(written_for(f"CAST(s AS {kind})"), TYPES, is_utc=True)
+    assert made is not None
+    assert made.of({"s": pa.array(["0", "-12", None, "99"])}, 4).to_pylist() == [0, -12, None, 99]
+    for text in ("", " 1", "+1", "01", "-0", "1.0", "x", "9223372036854775808"):
+        with pytest.raises(NotComputedError):
+            made.of({"s": pa.array([text])}, 1)
+
+
+def test_a_text_that_is_too_large_for_its_type_is_left_to_spark():
+    made = expression(written_for("CAST(s AS TINYINT)"), TYPES, is_utc=True)
+    assert made is not None
+    with pytest.raises(NotComputedError):
+        made.of({"s": pa.array(["128"])}, 1)
+
+
+@pytest.mark.parametrize(
+    "text", ["JSON_VALUE(s, '$.a[0]')", "JSON_VALUE(s, '$.a' DEFAULT 'x' ON ERROR)", "CAST(s AS DOUBLE)"]
+)
+def test_what_the_planner_writes_for_others_is_not_understood(text):
+    assert expression(written_for(text), TYPES, is_utc=True) is None
+
+
+def written_for(text: str) -> str:
+    """Return what the planner writes for an expression over a column of texts."""
+    (query,) = Session("CREATE TABLE t (s STRING) WITH ('connector' = 'datagen')").run(
+        f"SELECT {text} AS x FROM t"
+    )
+    return emit(query.plan.expressions[0], ["`s`"])

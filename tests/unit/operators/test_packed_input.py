@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.common.types import RowKind
+from headrace.operators.table.arrow_expression import NotComputedError
 from headrace.operators.table.base import (
     HASHES,
     ROW_HASHES,
@@ -22,7 +23,16 @@ from headrace.operators.table.base import (
 )
 from headrace.operators.table.key_numbers import KeyNumbers
 from headrace.operators.table.packed_input import PackedInput, merged_inputs, rows_of
-from headrace.operators.table.steps import KIND, PythonCalls, Select, StepColumn, Where
+from headrace.operators.table.row_steps import arguments_of, column_of
+from headrace.operators.table.steps import (
+    KIND,
+    Explode,
+    PythonCall,
+    PythonCalls,
+    Select,
+    StepColumn,
+    Where,
+)
 from headrace.state.key_secret import KeySecret
 
 SECRET = KeySecret(b"0123456789abcdef")
@@ -86,6 +96,15 @@ def test_steps_and_filters_are_applied():
     each = packed(InputSpec(0, 0, ("n",), where="`v` < 20L"), steps=steps)
     rows = [row for inputs in received(each, ROWS) if 0 in inputs for row in inputs[0].to_pylist()]
     assert sorted((row["n"], row["v"]) for row in rows) == [(number - 1, number) for number in range(11, 20)]
+
+
+def test_rows_without_any_column_are_counted():
+    steps = (Where("`n` > 10L"), Select((("1L", "one"),)), Select(()))
+    counts = InputSpec(0, 0, (), group_by=(), items=(("count(1)", "rows"),))
+    each = replace(packed(counts, steps=steps), schema=())
+    assert each.is_understood
+    (rows,) = [inputs[0].column("rows").to_pylist() for inputs in received(each, ROWS) if inputs]
+    assert rows == [39]
 
 
 def test_groups_of_several_tasks_become_one():
@@ -157,8 +176,93 @@ def test_what_workers_cannot_compute_is_not_packed(spec):
     assert not packed(spec).is_understood
 
 
-def test_functions_of_users_are_not_called_in_between():
-    assert not packed(InputSpec(0, 0, ("n",)), steps=(PythonCalls(()),)).is_understood
+def call(function, argument, kind, *, name="made", spark_type="BIGINT", **options) -> PythonCall:
+    return PythonCall(function, (argument,), StepColumn(name, spark_type, kind), **options)
+
+
+def called(each: PythonCall, columns, rows: int) -> pa.Array:
+    """Call a function as workers do."""
+    values = zip(*(arguments_of(columns[name]) for name in each.arguments), strict=True)
+    return column_of([each.function(*given) for given in values], each.result.arrow)
+
+
+def test_functions_of_users_are_called_in_between():
+    steps = (
+        PythonCalls((call(lambda n: None if n is None else n % 2, "n", pa.int64()),)),
+        Where("`made` = 1"),
+        Select((("`made`", "n"), ("`v`", "v"), ("`s`", "s"))),
+    )
+    each = packed(steps=steps)
+    assert each.is_understood
+    assert each.calls_functions
+    (packet,) = each.packets([ROWS], 0, called)
+    rows = rows_of(packet.data)
+    assert rows.column("n").to_pylist() == [1] * 26
+    assert rows.column("v").to_pylist() == [*range(1, 50, 2), 51]
+
+
+@pytest.mark.parametrize("is_outer", [False, True])
+def test_rows_of_a_table_function_become_rows(is_outer):
+    def words(row):
+        return [(word, len(word)) for word in (row.line or "").split()]
+
+    words.gives_rows = True  # type: ignore[attr-defined]
+    fields = pa.struct([("word", pa.string()), ("size", pa.int32())])
+    steps = (
+        Select((("CAST(named_struct('EXPR$0', `s`) AS struct<`line`:string>)", "row"), ("`n`", "n"))),
+        PythonCalls((call(words, "row", pa.list_(fields), name="rows", spark_type="ARRAY<STRUCT>"),)),
+        Explode("explode(`rows`)", ("each",), is_outer=is_outer),
+        Select((("`n`", "n"), ("CAST(`each`.`size` AS BIGINT)", "v"), ("`each`.`word`", "s"))),
+    )
+    each = packed(steps=steps)
+    assert each.is_understood
+    table = pa.table({"n": pa.array([1, 2, 3, 4]), "v": [0] * 4, "s": ["to be", "", None, "or"]})
+    (packet,) = each.packets([table], 0, called)
+    rows = [tuple(row.values()) for row in rows_of(packet.data).to_pylist()]
+    found = [(1, 2, "to"), (1, 2, "be"), (4, 2, "or")]
+    assert rows == ([*found[:2], (2, None, None), (3, None, None), found[2]] if is_outer else found)
+
+
+def test_a_result_that_does_not_fit_is_left_to_spark():
+    steps = (PythonCalls((call(lambda n: 1 << 40, "n", pa.int32(), name="made"),)),)
+    with pytest.raises(NotComputedError):
+        list(packed(steps=steps).packets([ROWS], 0, called))
+
+
+class Batches:
+    takes_batches = True
+
+    def __call__(self, rows):
+        return rows
+
+
+@pytest.mark.parametrize(
+    "each",
+    [
+        call(lambda n: n, "n", pa.int64(), is_pandas=True),
+        call(Batches(), "n", pa.int64()),
+        call(lambda n: n, "n", pa.timestamp("us")),
+        call(lambda n: n, "n", pa.decimal128(10, 2)),
+        call(lambda n: [n], "n", pa.list_(pa.int64())),
+        call(lambda n: n, "unknown", pa.int64()),
+    ],
+)
+def test_functions_that_spark_calls_otherwise_are_left_to_it(each):
+    assert not packed(steps=(PythonCalls((each,)),)).is_understood
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (Explode("explode(split(`s`, ' '))", ("each",)),),
+        (Explode("posexplode(`s`)", ("at", "each")),),
+        (Select((("named_struct(`s`, `n`)", "row"), ("`n`", "n"), ("`v`", "v"), ("`s`", "s"))),),
+        (Select((("CAST(named_struct('a', `n`) AS struct<`b`:string>)", "n"), ("`v`", "v"), ("`s`", "s"))),),
+        (Select((("`s`.`a`", "s"), ("`n`", "n"), ("`v`", "v"))),),
+    ],
+)
+def test_rows_in_values_that_only_spark_makes(steps):
+    assert not packed(steps=steps).is_understood
 
 
 def test_columns_that_spark_would_give_otherwise_are_not_packed():

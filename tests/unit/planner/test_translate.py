@@ -315,3 +315,75 @@ def test_the_clock_on_the_wall_needs_no_zone_at_utc_only():
     assert millis("t", DataTypes.TIMESTAMP_LTZ(3), is_utc=True) == "unix_millis(t)"
     assert "TIMESTAMP_NTZ" in millis("t", DataTypes.TIMESTAMP_LTZ(3), is_utc=False)
     assert "unix_millis" not in millis("t", DataTypes.TIMESTAMP(3), is_utc=False)
+
+
+def test_a_temporal_join_gets_every_version_that_an_epoch_made(t_env):
+    t_env.execute_sql("""
+        CREATE VIEW versions AS SELECT id, name, ts FROM (
+          SELECT *, ROW_NUMBER() OVER (PARTITION BY id ORDER BY ts DESC) AS rn FROM bids
+        ) WHERE rn = 1
+    """)
+    join = "SELECT b.id, v.name FROM bids AS b JOIN versions FOR SYSTEM_TIME AS OF b.ts AS v ON b.id = v.id"
+
+    assert [node.declaration.row_by_row for node in of_kind(t_env, join)] == [True]
+    assert [node.declaration.row_by_row for node in of_kind(t_env, "SELECT * FROM versions")] == [False]
+
+
+def of_kind(t_env: TableEnvironment, query: str) -> list[TableNode]:
+    return [node for node in nodes(t_env, query) if isinstance(node.declaration, d.DeduplicateDeclaration)]
+
+
+@pytest.mark.parametrize(
+    ("comparison", "kind", "condition"),
+    [
+        ("> ALL", "anti", "price <= price"),
+        (">= SOME", "semi", "price >= price"),
+        ("= ALL", "anti", "price <> price"),
+        ("<> ANY", "semi", "price <> price"),
+    ],
+)
+def test_a_comparison_with_some_or_all_rows_of_a_query_is_a_semi_or_an_anti_join(
+    t_env, comparison, kind, condition
+):
+    plan = t_env.explain_sql(
+        f"SELECT id FROM bids WHERE price {comparison} (SELECT price FROM bids WHERE id < 3)"
+    )
+
+    assert f"joinType=[{kind}]" in plan
+    assert condition in plan
+
+
+@pytest.mark.parametrize("quantifier", ["SOME", "ANY", "ALL"])
+def test_a_comparison_with_a_list_is_several(t_env, quantifier):
+    plan = t_env.explain_sql(f"SELECT id FROM bids WHERE price < {quantifier} (CAST(3 AS BIGINT), price)")
+
+    negated = "NOT(((price >= 3" if quantifier == "ALL" else "((price < 3"
+    assert negated in plan.replace("CAST(3 AS BIGINT)", "3")
+
+
+def test_a_session_takes_a_query_with_its_partitions(t_env):
+    session = "SESSION({} PARTITION BY name, DESCRIPTOR(ts), INTERVAL '1' MINUTE)"
+    rows = "SELECT window_start, window_end FROM {}"
+
+    of_query = kinds(nodes(t_env, rows.format(session.format("(SELECT * FROM bids)"))))
+
+    assert of_query == kinds(nodes(t_env, rows.format(session.format("TABLE bids"))))
+
+
+def test_rows_lie_in_hopping_windows_of_any_size_but_are_aggregated_in_whole_numbers_of_slides(t_env):
+    odd = "HOP(TABLE bids, DESCRIPTOR(ts), INTERVAL '3' SECOND, INTERVAL '10' SECOND)"
+
+    (explode,) = [
+        step
+        for node in nodes(t_env, f"SELECT id, window_end FROM {odd}")
+        for each in node.inputs
+        for step in each.fragment.steps
+        if isinstance(step, Explode)
+    ]
+
+    assert "pmod(`__time` - 0L, 3000L) + 10000L" in explode.generator
+    with pytest.raises(SqlValidationError, match="size must be a multiple of the slide"):
+        nodes(t_env, f"SELECT window_end, COUNT(*) FROM {odd} GROUP BY window_start, window_end")
+    with pytest.raises(SqlValidationError, match="size must be a multiple of the slide"):
+        sets = "window_start, window_end, GROUPING SETS ((name), ())"
+        nodes(t_env, f"SELECT window_end, COUNT(*) FROM {odd} GROUP BY {sets}")

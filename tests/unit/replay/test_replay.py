@@ -128,6 +128,23 @@ def test_a_replay_stops_before_a_record_of_a_subtask(tmp_path: Path) -> None:
     assert ours[0] == "(replay) ('ann', 3)"
 
 
+@pytest.mark.parametrize(
+    ("subtask", "message"),
+    [
+        ("Total:0", "Total:0 got 3 records in this epoch, so there is no record 9"),
+        (None, "no subtask got 9 records in this epoch; the most that one got is"),
+    ],
+)
+def test_a_replay_says_that_the_record_to_stop_before_did_not_come(
+    subtask: str | None, message: str, tmp_path: Path
+) -> None:
+    run_job(tmp_path, options={"headrace.epoch.max-records": "6"})
+    recording = find_recording(str(tmp_path))
+    debugger = PdbDebugger(stdin=io.StringIO(), stdout=io.StringIO())
+    result = replay_epoch(recording, recording.epoch(1), debugger=debugger, subtask=subtask, until_record=9)
+    assert result.not_reached.startswith(message)
+
+
 def test_an_unknown_subtask_is_refused_with_the_names_there_are(tmp_path: Path) -> None:
     run_job(tmp_path)
     recording = find_recording(str(tmp_path))

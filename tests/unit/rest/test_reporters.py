@@ -205,7 +205,7 @@ def test_a_server_that_is_gone_is_logged_and_nothing_else(tmp_path, caplog):
     ("options", "message"),
     [
         ({"metrics.reporters": "a"}, "metrics.reporter.a.factory.class is not set"),
-        (of("a", "org.example.Factory"), "there is no reporter org.example.Factory"),
+        (of("a", "org.example.Factory"), "unknown reporter org.example.Factory"),
         (of("a", STATSD), "metrics.reporter.a.host is required"),
         (of("a", STATSD, host="h", prot="1"), "has no such option"),
         (of("a", STATSD, host="h", port="many"), "expected a whole number"),

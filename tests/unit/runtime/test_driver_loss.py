@@ -128,7 +128,7 @@ def test_past_a_damaged_checkpoint_the_one_before_is_used_and_said_loudly(
     with caplog.at_level(logging.ERROR):
         driver.start().wait()
     [left_out, goes_back] = [record.getMessage() for record in caplog.records]
-    assert f"checkpoint {newest.name[4:]} is left out of recovery" in left_out
+    assert f"checkpoint {newest.name[4:]} is ignored by recovery" in left_out
     assert f"recovery goes back to checkpoint {before.name[4:]}" in goes_back
     assert str(newest) in goes_back
     # Nothing is lost; what was published behind the older checkpoint comes again.

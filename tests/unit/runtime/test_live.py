@@ -14,8 +14,11 @@ import pytest
 from headrace.common.job_status import JobStatus
 from headrace.common.time import Time
 from headrace.common.watermark_strategy import TimestampAssigner, WatermarkGenerator, WatermarkStrategy
-from headrace.connectors.base import SplitEnumerator
+from headrace.connectors.base import Sink
+from headrace.connectors.blackhole import BlackholeSink
 from headrace.connectors.datagen.source import DataGeneratorSource
+from headrace.connectors.function_source import FunctionSink
+from headrace.connectors.print import PrintSink
 from headrace.datastream import DataStream, StreamExecutionEnvironment
 from headrace.datastream.functions import KeyedProcessFunction, MapFunction, RuntimeContext
 from headrace.datastream.state import ValueStateDescriptor
@@ -26,10 +29,12 @@ from headrace.graph.rescaling import uniform_parallelism
 from headrace.operators.timestamps import GeneratedTime
 from headrace.runtime.checkpoint.storage import load_checkpoint
 from headrace.runtime.monitoring.flame_graphs import SampleKind
+from headrace.runtime.run.live_run import barrier_interval_ms
 from headrace.testing.mini_cluster import MiniJob
 from headrace.util import clock
 from tests.unit.runtime.fakes import MarkedSink, marked
-from tests.unit.runtime.jobs import Executor, Run, make_env, run, start, start_watched
+from tests.unit.runtime.jobs import Executor, Run, job_graph, make_env, run, start, start_watched
+from tests.unit.runtime.paced import Paced, PacedEnumerator, paced
 
 RECORDS = 600
 LIVE = {"headrace.exchange.kind": "pipelined", "headrace.live.barrier-interval": "5 ms"}
@@ -51,63 +56,9 @@ class Count(KeyedProcessFunction):
         yield value % 7, count
 
 
-class Paced(DataGeneratorSource):
-    """Has at most so many records between two barriers, however fast or slow the machine is."""
-
-    def create_enumerator(self, parallelism: int, **_: Any) -> SplitEnumerator:
-        return PacedEnumerator(super().create_enumerator(parallelism))
-
-
-class PacedEnumerator(SplitEnumerator):
-    """Plans what another one plans, a little of every split."""
-
-    #: How many epochs have ended in the test; set to None to have no limit.
-    epochs: ClassVar[int | None] = None
-
-    def __init__(self, inner: SplitEnumerator) -> None:
-        self._inner = inner
-        self._planned: dict[tuple[str, int], int] = Counter()
-
-    def restore(self, splits: Any) -> None:
-        self._inner.restore(splits)
-
-    def discover(self) -> Any:
-        return self._inner.discover()
-
-    @property
-    def is_complete(self) -> bool:
-        return self._inner.is_complete
-
-    def start_position(self, split: Any) -> Any:
-        return self._inner.start_position(split)
-
-    def plan(self, split: Any, position: int, max_records: int) -> Any:
-        epochs = PacedEnumerator.epochs
-        if epochs is None:
-            return self._inner.plan(split, position, max_records)
-        room = 10 - self._planned[split.split_id, epochs]
-        if room <= 0:
-            return None
-        piece = self._inner.plan(split, position, min(room, max_records))
-        self._planned[split.split_id, epochs] += piece.end - piece.start
-        return piece
-
-
 @pytest.fixture(autouse=True)
 def _no_pace() -> None:
     PacedEnumerator.epochs = None
-
-
-def paced(program: Any, watch: Any, **settings: Any) -> Run:
-    """Start a program whose source waits for barriers; the function is called after each."""
-    PacedEnumerator.epochs = 0
-
-    def after_epoch(job: MiniJob) -> None:
-        assert PacedEnumerator.epochs is not None
-        PacedEnumerator.epochs += 1
-        watch(job)
-
-    return start_watched(program, after_epoch, **settings)
 
 
 def numbers(env: StreamExecutionEnvironment) -> DataStream:
@@ -489,10 +440,10 @@ def test_a_checkpoint_expires_while_its_barrier_is_on_its_way(tmp_path: Path) ->
     options["execution.checkpointing.tolerable-failed-checkpoints"] = "1000"
     started = start(held_up, parallelism=2, options=options, sink=sink)
     statistics = started.job.master.checkpoints.coordinator.statistics
-    deadline = time.monotonic() + 20
-    while not statistics().counts.failed and time.monotonic() < deadline:
+    deadline, expired = time.monotonic() + 20, False
+    while not expired and time.monotonic() < deadline:
         time.sleep(0.01)
-    expired = [record for record in statistics().history if "in time" in (record.failure_message or "")]
+        expired = any("in time" in (record.failure_message or "") for record in statistics().history)
     Metered.is_open.set()
     Metered.permits.release(RECORDS)
     started.job.wait()
@@ -571,3 +522,21 @@ def test_a_flame_graph_shows_where_a_live_subtask_is() -> None:
     Metered.permits.release(RECORDS)
     started.job.wait()
     assert sorted(started.output) == COUNTED
+
+
+@pytest.mark.parametrize(
+    ("sinks", "interval_ms"),
+    [
+        ([PrintSink()], 1_000),
+        ([FunctionSink(str), BlackholeSink()], 1_000),
+        ([PrintSink(), MarkedSink("waits")], 200),
+    ],
+)
+def test_barriers_are_rare_where_no_output_waits_for_them(sinks: list[Sink], interval_ms: int) -> None:
+    env = make_env()
+    counted = counting(env)
+    for sink in sinks:
+        counted.sink_to(sink)
+    job = job_graph(env)
+    assert barrier_interval_ms(job, 200) == interval_ms
+    assert barrier_interval_ms(job, 5_000) == 5_000

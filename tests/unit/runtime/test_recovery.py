@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from headrace.common.job_status import JobStatus
+from headrace.common.serialization import Encoder
 from headrace.common.time import Time
 from headrace.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
 from headrace.connectors.blackhole import BlackholeSink
 from headrace.connectors.sequence import NumberSequenceSource
 from headrace.datastream import DataStream, StreamExecutionEnvironment
+from headrace.datastream.connectors.file_system import FileSink
 from headrace.datastream.functions import (
     CheckpointedFunction,
     FunctionInitializationContext,
@@ -402,3 +404,27 @@ def test_draining_fires_everything_before_the_savepoint(tmp_path: Path) -> None:
     read = started.job.progress.records
     assert 0 < read < NUMBERS
     assert sum(started.output) == sum(range(read))
+
+
+def test_what_was_staged_before_the_first_checkpoint_is_swept_when_the_job_starts_over(
+    tmp_path: Path,
+) -> None:
+    failures = tmp_path / "failures"
+    failures.mkdir()
+
+    def program(env: StreamExecutionEnvironment) -> DataStream:
+        return numbers(env).key_by(lambda n: n % 7).process(Failing(failures, 4)).map(str)
+
+    options = {
+        **RESTARTS,
+        "execution.checkpointing.interval": "1 h",
+        "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
+    }
+    files = tmp_path / "files"
+    sink = FileSink.for_row_format(str(files), Encoder.simple_string_encoder()).build()
+    finished = run(program, max_records=10, options=options, sink=sink)
+
+    assert finished.job.progress.restarts == 1
+    written = [path for path in files.rglob("*") if path.is_file()]
+    lines = sorted(line for path in written for line in path.read_text().splitlines())
+    assert lines == sorted(map(str, COUNTED))

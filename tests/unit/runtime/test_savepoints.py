@@ -6,6 +6,8 @@ import shutil
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +22,10 @@ from headrace.errors import CheckpointError, HeadraceError, StateMigrationError
 from headrace.runtime.checkpoint.foreign import ForeignFiles
 from headrace.runtime.checkpoint.metadata import CheckpointMetadata
 from headrace.runtime.checkpoint.storage import CheckpointDirectory, load_checkpoint
-from headrace.testing.mini_cluster import MiniJob
+from headrace.runtime.epoch.messages import EpochPlan, SubtaskReport
+from headrace.testing.mini_cluster import MiniCluster, MiniJob
 from tests.unit.runtime.fakes import MarkedSink, marked
-from tests.unit.runtime.jobs import Executor, make_env
+from tests.unit.runtime.jobs import Executor, make_env, run
 from tests.unit.runtime.test_recovery import (
     COUNTED,
     EVERY_EPOCH,
@@ -316,3 +319,38 @@ def test_a_job_that_is_over_takes_no_savepoint(tmp_path: Path):
     client.cancel().result()
     with pytest.raises(HeadraceError):
         client.trigger_savepoint(str(tmp_path)).result()
+
+
+# --- the last epoch -------------------------------------------------------------------------------
+
+
+def test_the_last_epoch_is_told_whether_a_snapshot_may_follow(tmp_path: Path):
+    """Without checkpoints nothing reads the state that a bounded job ends with."""
+    without = run(counting, max_records=4).job
+    with_checkpoints = run(
+        counting, max_records=4, options={**EVERY_EPOCH, "execution.checkpointing.dir": str(tmp_path)}
+    ).job
+    assert {plan.keeps_last_state for plan in without.cluster.plans} == {False}
+    assert {plan.keeps_last_state for plan in with_checkpoints.cluster.plans} == {True}
+
+
+def test_a_savepoint_is_refused_if_the_last_epoch_wrote_no_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    run_epoch = MiniCluster.run
+
+    def run_without_state(self: MiniCluster, plan: EpochPlan) -> list[SubtaskReport]:
+        return [replace(each, changes={}, keeps_state=False) for each in run_epoch(self, plan)]
+
+    monkeypatch.setattr(MiniCluster, "run", run_without_state)
+    asked: list[Future[str]] = []
+    started = start_watched(
+        counting,
+        lambda job: asked.append(job.master.checkpoints.coordinator.trigger_savepoint(0, str(tmp_path))),
+        max_records=1000,
+    )
+    started.job.wait()
+    assert started.job.status() is JobStatus.FINISHED
+    with pytest.raises(CheckpointError, match="the job has ended"):
+        asked[0].result(10)
+    assert not any(tmp_path.iterdir())

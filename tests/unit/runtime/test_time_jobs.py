@@ -12,6 +12,7 @@ import pytest
 
 from headrace.common.time import Duration, Time
 from headrace.common.watermark_strategy import WatermarkGenerator, WatermarkStrategy
+from headrace.connectors.sequence import NumberSequenceSource
 from headrace.datastream import DataStream, OutputTag, StreamExecutionEnvironment
 from headrace.datastream.functions import KeyedProcessFunction, ProcessFunction
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
@@ -359,6 +360,29 @@ def test_time_ends_with_bounded_input_also_without_watermarks(
 
     result = anyhow(flow, parallelism=2, max_records=max_records)
     assert sorted(result.output) == [(key, MAX_WATERMARK) for key in "abcde"]
+
+
+class SeesTime(KeyedProcessFunction):
+    def process_element(self, value: int, ctx: Any) -> None:
+        ctx.timer_service().register_event_time_timer(value)
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
+        yield timestamp, ctx.timer_service().current_watermark()
+
+
+@pytest.mark.parametrize("is_of_source", [True, False], ids=["source", "stream"])
+def test_timers_of_a_small_bounded_stream_fire_at_the_end_of_time(is_of_source: bool) -> None:
+    # Flink asks generators by the clock, and the end of the input comes first.
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: value)
+
+    def flow(env: StreamExecutionEnvironment) -> DataStream:
+        if is_of_source:
+            stream = env.from_source(NumberSequenceSource(1, 3), strategy, "numbers")
+        else:
+            stream = env.from_collection([1, 2, 3]).assign_timestamps_and_watermarks(strategy)
+        return stream.key_by(lambda value: 0).process(SeesTime())
+
+    assert run(flow, parallelism=1).output == [(1, MAX_WATERMARK), (2, MAX_WATERMARK), (3, MAX_WATERMARK)]
 
 
 # ---------------------------------------------------------------------------------------- the clock

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import signal
 import struct
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,7 @@ from headrace.spark import early_start
 from headrace.spark.early_start import EarlySpark
 from headrace.spark.settings import launch_variables
 from headrace.util.application_log import ApplicationLog
+from headrace.util.host_directories import DirectoryVerdict, find_directories, sweep
 
 #: Says where it listens, as Spark's Java process does, and ends at the end of its input.
 _SUBMIT = f"""#!{sys.executable}
@@ -71,14 +75,45 @@ def _fits(early: EarlySpark, tmp_path: Path, *, directory: str | None = None, **
     return early.fits(settings, variables, directory or os.getcwd())
 
 
+@pytest.fixture
+def gateway_log() -> Iterator[logging.Logger]:
+    log = logging.getLogger("py4j")
+    before = log.level
+    log.setLevel(logging.NOTSET)
+    yield log
+    log.setLevel(before)
+
+
+def test_connections_to_java_are_not_in_the_log_of_a_program_that_logs_everything(
+    gateway_log: logging.Logger,
+    home: Path,
+    asked: list[Any],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)  # of the root, as basicConfig() does
+    early = EarlySpark(Configuration(), ApplicationLog(tmp_path), "streams")
+    gateway_log.getChild("clientserver").info("Closing down clientserver connection")
+    early.abandon()
+    early.process.wait(10)
+    assert caplog.messages == []
+
+
 def test_a_context_is_made_as_soon_as_java_listens(spark: EarlySpark, asked: list[tuple[int, str]]) -> None:
     assert asked == [(4711, "secret")]
-    assert not spark._contact.exists()
+    assert not Path(spark._contact.path).exists()
 
 
 def test_it_is_used_where_spark_would_be_started_the_same_way(spark: EarlySpark, tmp_path: Path) -> None:
     assert _fits(spark, tmp_path)
-    assert _fits(spark, tmp_path, headrace_spark_master="local[7]")  # the context is made again, and not Java
+    assert not _fits(spark, tmp_path, headrace_spark_master="local[7]")  # a live job needs more threads
+
+
+def test_the_context_has_all_that_pyspark_would_set(spark: EarlySpark) -> None:
+    from pyspark.core.context import DEFAULT_CONFIGS
+
+    missing = {key: str(value) for key, value in DEFAULT_CONFIGS.items()}.items() - spark._settings.items()
+    assert dict(missing) == {}, "Spark is started a second time where the first start lacks one of them"
 
 
 def test_settings_of_the_program_start_another(spark: EarlySpark, tmp_path: Path) -> None:
@@ -93,6 +128,29 @@ def test_workers_must_see_the_variables_and_the_directory_of_the_program(
     assert not _fits(spark, tmp_path)
 
 
+def test_what_a_killed_process_leaves_is_swept(home: Path, tmp_path: Path) -> None:
+    (home / "bin" / "spark-submit").write_text(f"#!{sys.executable}\nimport sys; sys.stdin.read()\n")
+    killed = textwrap.dedent(f"""
+        import os, signal, sys
+        from pathlib import Path
+        from headrace.config import Configuration
+        from headrace.spark import early_start
+        from headrace.util.application_log import ApplicationLog
+        early_start.spark_home = lambda: Path({str(home)!r})
+        early_start.EarlySpark(Configuration(), ApplicationLog(Path({str(tmp_path)!r})), "streams")
+        os.kill(os.getpid(), signal.SIGKILL)
+    """)
+    places = tmp_path / "places"
+    places.mkdir()
+    ended = subprocess.run(
+        [sys.executable, "-c", killed], check=False, env=os.environ | {"TMPDIR": str(places)}
+    )
+    assert ended.returncode == -signal.SIGKILL
+    (found,) = find_directories([str(places)])
+    assert (found.verdict, str(found.owner).partition(",")[0]) == (DirectoryVerdict.LEFTOVER, "early start")
+    assert sweep([str(places)]) == [found.path]
+
+
 def test_what_nobody_takes_ends(spark: EarlySpark) -> None:
     spark.abandon()
     assert spark.process.wait(10) is not None
@@ -103,7 +161,7 @@ def test_a_java_that_does_not_start_is_left_to_the_next_start(
 ) -> None:
     (home / "bin" / "spark-submit").write_text("#!/bin/sh\nexit 3\n")
     early = EarlySpark(Configuration(), ApplicationLog(tmp_path), "streams")
-    assert early.take("local[*,4]") is None
+    assert early.take() is None
     assert asked == []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -10,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 
 from headrace.common.job_status import JobStatus
 from headrace.config import Configuration
@@ -57,6 +59,8 @@ class Master:
 def spark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[SparkExecutor]:
     """An executor whose Spark is not there."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    # PySpark's threads ask the Java process of an earlier test for its context, which may have been stopped.
+    monkeypatch.setattr(SparkContext, "_gateway", None)
     monkeypatch.setattr(executor, "spark_context", lambda *_, **__: SimpleNamespace())
     monkeypatch.setattr(executor, "SparkEpochRunner", lambda *_: SimpleNamespace(close=lambda: None))
     monkeypatch.setattr(executor, "JobMaster", Master)
@@ -185,6 +189,18 @@ def test_a_driver_that_is_to_end_leaves_its_job_and_ctrl_c_cancels_it(spark, ava
     interrupted = submit(spark, {**available, "high-availability.cluster-id": "orders"})
     spark.cancel_running_jobs(timeout_s=10)
     assert "cancelled" in str(interrupted.result_future().exception())
+
+
+def test_a_job_whose_java_process_was_killed_is_left_to_the_next_driver(spark, available, monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as java:
+        monkeypatch.setenv("PYSPARK_GATEWAY_PORT", str(java.getsockname()[1]))
+        asked = submit(spark, available)
+        spark.cancel_running_jobs(timeout_s=10)
+        assert "cancelled" in str(asked.result_future().exception())
+
+    left = submit(spark, {**available, "high-availability.cluster-id": "orders"})
+    spark.cancel_running_jobs(timeout_s=10)
+    assert isinstance(left.result_future().exception(), LeadershipError)
 
 
 def test_executors_know_and_cancel_their_own_jobs_only(spark):

@@ -3,12 +3,13 @@ from __future__ import annotations
 import datetime
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
 from headrace.errors import UserFunctionError
 from headrace.operators.table.steps import PythonCall, StepColumn
-from headrace.spark.function_results import checked
+from headrace.spark.function_results import checked, checked_series
 
 
 def returning(value, arrow, spark_type="x"):
@@ -16,6 +17,28 @@ def returning(value, arrow, spark_type="x"):
         return value
 
     return checked(answer, PythonCall(answer, ("a",), StepColumn("r", spark_type, arrow)))
+
+
+@pytest.mark.parametrize(
+    ("value", "returned"), [([5], "1 values"), (pd.Series([1, 2, 3]), "3 values"), (5, "5"), ("ab", "'ab'")]
+)
+def test_a_pandas_function_must_return_a_value_for_each_row(value, returned):
+    def answer(_):
+        return value
+
+    call = PythonCall(answer, ("a",), StepColumn("r", "BIGINT", pa.int64()), is_pandas=True)
+
+    with pytest.raises(UserFunctionError, match=f"^answer returned {returned} for 2 rows; a function with"):
+        checked_series(answer, call)(pd.Series([1, 2]))
+
+
+def test_the_series_of_a_pandas_function_passes():
+    def double(values):
+        return values * 2
+
+    call = PythonCall(double, ("a",), StepColumn("r", "BIGINT", pa.int64()), is_pandas=True)
+
+    assert list(checked_series(double, call)(pd.Series([1, 2]))) == [2, 4]
 
 
 @pytest.mark.parametrize(

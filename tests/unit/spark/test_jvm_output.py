@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 from contextlib import redirect_stderr
 from pathlib import Path
 
 import pytest
+from py4j import java_gateway
+from py4j.java_gateway import GatewayClient
+from py4j.protocol import ERROR, ERROR_ON_SEND, Py4JNetworkError
 
-from headrace.spark.jvm_output import JvmOutput, NoiseFilter, WarningsOnly
+from headrace.spark.jvm_output import JvmOutput, NoiseFilter, WarningsOnly, quiet_gateway_log
 from headrace.util.application_log import BoundedFile
 
 GREETINGS = (
@@ -146,3 +150,42 @@ printed again
     shown = [line for line in lines if levels.lets_through(line)]
 
     assert shown == [lines[0], *lines[3:6]]
+
+
+@pytest.mark.parametrize(
+    ("of_program", "kept"), [(logging.NOTSET, logging.WARNING), (logging.DEBUG, logging.DEBUG)]
+)
+def test_messages_of_the_gateway_appear_only_if_a_program_asks_for_them(of_program: int, kept: int) -> None:
+    gateway = logging.getLogger("py4j")
+    before = gateway.level
+    try:
+        gateway.setLevel(of_program)
+        quiet_gateway_log()
+        assert gateway.level == kept
+    finally:
+        gateway.setLevel(before)
+
+
+def test_a_connection_that_the_gateway_loses_leaves_the_logging_of_the_program_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    monkeypatch.setattr(java_gateway, "logging", logging)
+    quiet_gateway_log()
+    client = GatewayClient()
+    monkeypatch.setattr(client, "_get_connection", LostConnection)
+    assert client.send_command("c") == ERROR
+    assert logging.getLogger().handlers == []
+
+
+class LostConnection:
+    """Fails whenever something is sent."""
+
+    def __init__(self) -> None:
+        self.socket = None
+
+    def send_command(self, command: str) -> str:
+        raise Py4JNetworkError("lost", when=ERROR_ON_SEND)
+
+    def close(self, reset: bool) -> None:
+        pass

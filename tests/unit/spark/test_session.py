@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from pyspark import SparkConf, SparkContext
@@ -11,6 +12,7 @@ from pyspark import SparkConf, SparkContext
 from headrace.config import Configuration
 from headrace.errors import ConfigurationError
 from headrace.spark import session
+from headrace.spark.masters import local_threads
 from headrace.spark.settings import check_java_home, launch_settings, loopback_only, spark_settings
 from headrace.util.application_log import ApplicationLog
 
@@ -41,6 +43,17 @@ def test_a_daemon_of_the_user_wins(tmp_path: Path) -> None:
 def test_a_setting_that_epochs_rely_on_is_not_changed(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"spark\.speculation must be false"):
         settings_of(tmp_path, spark_speculation="true")
+
+
+def test_threads_for_live_jobs_do_not_change_into_how_many_parts_others_are_divided(tmp_path: Path) -> None:
+    log = ApplicationLog(tmp_path)
+    configuration = Configuration({"headrace.spark.master": "local[2]"})
+    settings = spark_settings(configuration, log, least_threads=8)
+    assert local_threads(settings["spark.master"]) >= 8
+    assert settings["spark.default.parallelism"] == "2"
+    assert "spark.default.parallelism" not in spark_settings(configuration, log)
+    configuration = Configuration({"headrace.spark.master": "local[2]", "spark.default.parallelism": "5"})
+    assert spark_settings(configuration, log, least_threads=8)["spark.default.parallelism"] == "5"
 
 
 @pytest.mark.parametrize(("master", "expected"), [("local", "local[1,4]"), ("local[*]", "local[*,4]")])
@@ -129,3 +142,53 @@ def test_workers_of_streams_begin_without_what_tables_need(
 ) -> None:
     settings = launch_settings(Configuration(), ApplicationLog(tmp_path), classes=classes)
     assert settings[DAEMON] == expected
+
+
+class Threads:
+    """A Spark with four threads, and the thread in which it starts workers."""
+
+    master = "local[4,4]"
+
+    def __init__(self) -> None:
+        self.waited: list[float] = []
+
+    def is_alive(self) -> bool:
+        return True
+
+    def join(self, timeout_s: float) -> None:
+        self.waited.append(timeout_s)
+
+
+@pytest.mark.parametrize(("starting", "tasks", "waits"), [(4, 1, True), (1, 4, True), (1, 3, False)])
+def test_tasks_that_run_at_once_wait_for_those_that_start_workers_if_there_is_no_room_beside_them(
+    monkeypatch: pytest.MonkeyPatch, starting: int, tasks: int, waits: bool
+) -> None:
+    spark = Threads()
+    monkeypatch.setattr(session, "_worker_starts", [(spark, starting)])
+    session.wait_for_room(spark, tasks, 30.0)  # type: ignore[arg-type]
+    assert spark.waited == [30.0] * waits
+
+
+def test_without_workers_that_start_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "_worker_starts", [])
+    session.wait_for_room(Threads(), 4, 30.0)  # type: ignore[arg-type]
+
+
+def test_java_ends_if_its_start_is_interrupted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    script = tmp_path / "bin" / "spark-submit"
+    script.write_text(
+        f"#!/bin/sh\necho $$ > {tmp_path}/pid.new; mv {tmp_path}/pid.new {tmp_path}/pid\nexec sleep 600\n"
+    )
+    script.chmod(0o755)
+
+    def interrupt(_: float) -> None:
+        if (tmp_path / "pid").exists():
+            raise KeyboardInterrupt
+
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    monkeypatch.setattr(session.SparkContext, "_gateway", None)
+    monkeypatch.setattr(session.java_gateway, "time", SimpleNamespace(sleep=interrupt))
+    with pytest.raises(KeyboardInterrupt):
+        session._launch_gateway(SparkConf(loadDefaults=False), ApplicationLog(tmp_path))
+    assert not Path("/proc", (tmp_path / "pid").read_text().strip()).exists()

@@ -52,7 +52,7 @@ class Epoch:
             for index in range(vertex.parallelism)
         }
         self.messages = TaskMessages(self.accumulator)
-        session: Any = SimpleNamespace(spark=None, row_keys=None, reads_columns=False)
+        session: Any = SimpleNamespace(context=None, spark=None, row_keys=None, reads_columns=False)
         nothing: Any = None
         plan = EpochPlan("job", 1, 0, "", subtasks)
         self._epoch = TableEpoch(session, self.job, plan, {}, nothing, nothing, self.messages, packing=None)

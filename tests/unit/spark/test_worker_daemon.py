@@ -1,10 +1,12 @@
-"""Where the daemon of workers imports PySpark from."""
+"""Where the daemon of workers imports PySpark from, and how its workers end."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from headrace.spark.worker_daemon import leave_out_archives
+import pytest
+
+from headrace.spark.worker_daemon import ends_quietly, leave_out_archives
 
 
 def test_pyspark_is_imported_from_where_it_is_installed(tmp_path: Path) -> None:
@@ -28,3 +30,21 @@ def test_archives_of_a_spark_that_is_not_installed_here_stay(tmp_path: Path) -> 
     before = list(elsewhere)
     leave_out_archives(elsewhere)
     assert elsewhere == before
+
+
+@pytest.mark.parametrize("error", [EOFError(), BrokenPipeError(), ConnectionResetError()])
+def test_a_worker_whose_task_was_cancelled_ends_without_a_word(error: Exception) -> None:
+    def worker(*_: object) -> int:
+        raise error
+
+    assert ends_quietly(worker)(None, True) == 1
+
+
+def test_other_ends_of_a_worker_stay_as_they_are() -> None:
+    assert ends_quietly(lambda sock, authenticated: 3)(None, False) == 3
+
+    def worker(*_: object) -> int:
+        raise ValueError("a mistake of ours")
+
+    with pytest.raises(ValueError, match="a mistake of ours"):
+        ends_quietly(worker)(None, True)

@@ -122,6 +122,11 @@ def test_statements_may_have_several_lines(terminal: Terminal) -> None:
     assert terminal.printed[2] == "1 row in set"
 
 
+def test_lines_keep_the_indentation_they_were_typed_with(terminal: Terminal) -> None:
+    terminal.type("DESCRIBE\r  nothing\r  , v;\rquit\r")
+    assert "\n  3 |   , v\n" in terminal.errors[0]
+
+
 def test_an_error_is_shown_and_the_client_goes_on(terminal: Terminal) -> None:
     terminal.type("DESCRIBE missing;\rHELP;\rexit;\r")
     assert "'default_catalog.default_database.missing' does not exist" in terminal.errors[0]
@@ -224,6 +229,8 @@ def test_pages_of_a_table(terminal: Terminal) -> None:
     # prompt_toolkit's output for nobody has 40 rows.
     assert "rows 1–35 of 100" in terminal.screens[0]
     assert "finished" in terminal.screens[0]
+    assert "q quit" in terminal.screens[0]
+    assert "Ctrl-C cancel" not in terminal.screens[0], "there is nothing left to cancel"
     assert terminal.printed == ["query finished: 100 rows received, 100 shown"]
 
 

@@ -113,3 +113,29 @@ def test_what_kind_of_answer_it_is_comes_with_the_rows(connection: SessionConnec
     assert first is not None
     assert first.kind is ResultKind.SUCCESS
     assert not first.is_query
+
+
+def test_options_of_the_process_count_in_its_client() -> None:
+    client = Client({"execution.runtime-mode": "BATCH", "headrace.rest.token": "a-secret-of-the-process"})
+    connection = EmbeddedConnection(client.sessions)
+    assert connection.properties() == {"execution.runtime-mode": "BATCH", "headrace.rest.token": "***"}
+    connection.close()
+    client.sessions.close()
+
+
+def test_heartbeats_go_on_while_the_gateway_cannot_be_reached_and_end_with_the_session() -> None:
+    client = Client()
+    asking = Asking(client)
+    connection = RemoteConnection(asking)  # type: ignore[arg-type]
+    assert connection.is_kept_open()
+    reach = asking.ask
+    asking.ask = unreachable  # type: ignore[method-assign]
+    assert connection.is_kept_open()
+    asking.ask = reach  # type: ignore[method-assign]
+    connection.close()
+    assert not connection.is_kept_open()
+    client.sessions.close()
+
+
+def unreachable(*asked: Any, **more: Any) -> Any:
+    raise ClusterError("connection refused")

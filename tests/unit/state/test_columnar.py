@@ -6,6 +6,7 @@ import datetime as dt
 import decimal
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.errors import StateError
+from headrace.errors import StateError, StateMigrationError
 from headrace.state.changes import read_change, table_change, write_change
 from headrace.state.columnar.copy import TableCopy
 from headrace.state.columnar.slots import SlotTable, TableLayout
@@ -262,3 +263,33 @@ def test_a_base_forgets_what_was_removed_and_a_merged_change_does_not(tmp_path: 
     for path, removed in (("base", {False}), ("change", {True})):
         sections = [rows_in(part) for part in read_change(str(tmp_path / path))["table"].values()]
         assert {bool(each) for rows in sections if rows is not None for each in rows.removed} == removed
+
+
+@pytest.mark.parametrize(
+    ("layout", "message"),
+    [
+        (
+            TableLayout("table", (NUMBER, TEXT), has_owners=True, key_words=3),
+            "keys of 2 numbers instead of 3",
+        ),
+        (TableLayout("table", (NUMBER, TEXT)), "rows have another kind of key"),
+        (
+            TableLayout("table", (NUMBER, TEXT, ColumnType("more", pa.int64())), has_owners=True),
+            "column more is missing",
+        ),
+        (
+            TableLayout("table", (NUMBER, ColumnType("text", pa.int64())), has_owners=True),
+            "column text is string instead of int64",
+        ),
+    ],
+)
+def test_state_of_another_form_is_refused(layout: TableLayout, message: str, tmp_path: Path):
+    change, path = table_change({"table": row_set({1: (10, "a")})}, GROUPS), str(tmp_path / "1.change")
+    chain = StateChain("run").append(StateFile(path, 0, 1, write_change(path, change)))
+    with closing(TableCopy(str(tmp_path / "copy"), [layout])) as copy:
+        for _ in range(2):
+            with pytest.raises(
+                StateMigrationError, match=f"cannot restore table 'table'.*{message}"
+            ) as error:
+                copy.catch_up(chain, range(GROUPS))
+    assert "restore it with the version that wrote it" in str(error.value)

@@ -457,6 +457,12 @@ def test_a_list_that_was_only_read_is_merged_into_one_chunk_once(subtask: Subtas
     assert subtask.backend.take_changes(5) == {}
 
 
+def test_entries_of_a_map_are_put_from_a_dict_or_from_pairs(subtask: Subtask) -> None:
+    subtask.map.put_all({1: "a"})
+    subtask.map.put_all([(2, "b"), (3, "c")])
+    assert list(subtask.map.items()) == [(1, "a"), (2, "b"), (3, "c")]
+
+
 def test_one_entry_of_a_map_is_read_by_itself(subtask: Subtask, monkeypatch: pytest.MonkeyPatch) -> None:
     subtask.map.put_all({number: str(number) for number in range(100)})
     subtask.end_epoch()
@@ -589,6 +595,10 @@ def test_keys_are_read_together_once_many_were_not_at_hand(tmp_path, monkeypatch
         "reader",
         lambda store, table: lambda key: fetched.append(key) or reader(store, table)(key),
     )
+    get_many = LmdbStore.get_many
+    monkeypatch.setattr(
+        LmdbStore, "get_many", lambda store, table, keys: fetched.extend(keys) or get_many(store, table, keys)
+    )
     subtask.backend.begin_epoch(subtask.chain)
 
     def read(*keys: str) -> Iterator[Any]:
@@ -602,4 +612,57 @@ def test_keys_are_read_together_once_many_were_not_at_hand(tmp_path, monkeypatch
     assert len(fetched) == 4
     assert list(read(*"abcd")) == ["A", "B", "C", "D"]
     assert len(fetched) == 4
+    subtask.close()
+
+
+def test_values_that_were_read_together_and_not_written_are_not_read_again(tmp_path, monkeypatch):
+    subtask = Subtask(tmp_path)
+    for key in "abcd":
+        subtask.key(key)
+        subtask.value.update(key.upper())
+    subtask.end_epoch()
+    subtask.move(keeps_copy=True)
+    fetched: list[bytes] = []
+    get_many = LmdbStore.get_many
+    monkeypatch.setattr(
+        LmdbStore, "get_many", lambda store, table, keys: fetched.extend(keys) or get_many(store, table, keys)
+    )
+    subtask.backend.begin_epoch(subtask.chain)
+    subtask.key("a")
+    assert subtask.value.value() == "A"
+    for batch in ("bc", "cd", "bc"):
+        subtask.backend.prefetch(list(batch))
+        for key in batch:
+            subtask.key(key)
+            assert subtask.value.value() == key.upper()
+        subtask.key("b")
+        subtask.value.update("B")
+    assert len(fetched) == 3
+    subtask.close()
+
+
+@pytest.mark.parametrize("value", ["x", 2**63, 1.5])
+def test_the_error_of_a_value_names_its_key_among_others(tmp_path, value):
+    subtask = Subtask(tmp_path)
+    for key, count in (("a", 1), ("b", value), ("c", 1)):
+        subtask.key(key)
+        subtask.count.update(count)
+    with pytest.raises(StateTypeError, match="key 'b'"):
+        subtask.end_epoch()
+    subtask.close()
+
+
+def test_a_value_is_removed_among_others_that_are_written(tmp_path):
+    subtask = Subtask(tmp_path)
+    for key, count in (("a", 1), ("b", 2), ("b", None), ("c", 3)):
+        subtask.key(key)
+        subtask.count.update(count)
+    subtask.end_epoch()
+    subtask.move(keeps_copy=False)
+    subtask.backend.begin_epoch(subtask.chain)
+    found = []
+    for key in "abc":
+        subtask.key(key)
+        found.append(subtask.count.value())
+    assert found == [1, None, 3]
     subtask.close()

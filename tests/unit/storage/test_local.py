@@ -36,6 +36,19 @@ def test_new_directories_are_synced_into_those_above_them(tmp_path: Path, synced
     assert synced == [".", "a"]
 
 
+def test_a_directory_whose_name_could_not_be_synced_is_created_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", failing_with(errno.ENOSPC))
+        with pytest.raises(SyncError):
+            make_directories(str(tmp_path / "a"))
+    synced: list[str] = []
+    monkeypatch.setattr(local, "sync_file", synced.append)
+    make_directories(str(tmp_path / "a"))
+    assert synced == [str(tmp_path)]
+
+
 def test_a_file_in_the_way_of_a_directory_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"")
     with pytest.raises(FileExistsError):

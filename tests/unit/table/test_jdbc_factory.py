@@ -12,14 +12,28 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
+from headrace.catalog.objects import CatalogTable, PhysicalColumn
+from headrace.common.time import as_millis
 from headrace.common.types import Row, RowKind
+from headrace.config.table_options import TableOptions
 from headrace.connectors.base import Committable, WriterContext
 from headrace.connectors.jdbc import _connections
 from headrace.connectors.jdbc.changelog_sink import JdbcChangelogSink
+from headrace.connectors.jdbc.factory import JdbcFactory
 from headrace.connectors.jdbc.sink import JdbcSink
-from headrace.errors import FormatError, JobDefinitionError, SqlValidationError, UnsupportedFeatureError
+from headrace.connectors.lookup_tables import CacheKind
+from headrace.connectors.tables import TableRequest
+from headrace.errors import (
+    ConnectorError,
+    FormatError,
+    JobDefinitionError,
+    SqlValidationError,
+    UnsupportedFeatureError,
+)
 from headrace.table import EnvironmentSettings, TableEnvironment
+from headrace.types import DataTypes
 
 
 @pytest.fixture
@@ -226,7 +240,7 @@ def test_values_become_what_the_table_declares(database: Path) -> None:
 def test_a_column_of_another_type_is_an_error_that_names_it(database: Path) -> None:
     execute(database, "INSERT INTO totals VALUES ('Bern', 1, 5)")
 
-    with pytest.raises(FormatError, match=r"JDBC: totals, column 'city': 'Bern' is no INT"):
+    with pytest.raises(FormatError, match=r"JDBC: totals: cannot convert 'Bern' to INT \(column 'city'\)"):
         read(source("city INT, `order` INT", database, table_name="totals"))
     with pytest.raises(UnsupportedFeatureError, match="reading column 'tags' as ARRAY<STRING>"):
         source("tags ARRAY<STRING>", database, table_name="totals")
@@ -240,3 +254,44 @@ def test_a_table_without_a_key_needs_one_to_be_declared(database: Path) -> None:
         read(source("city STRING", database, table_name="events"))
     keyed = source("city STRING, PRIMARY KEY (city) NOT ENFORCED", database, table_name="events")
     assert read(keyed) == [[("Bern",)]]
+
+
+def lookup(path: Path, **options: str) -> Any:
+    """Return the settings of a lookup in a table with these options."""
+    given = {key.replace("__", ".").replace("_", "-"): each for key, each in options.items()}
+    table_options = TableOptions("t", {"url": f"jdbc:sqlite:{path}", "table-name": "totals", **given})
+    table = CatalogTable((PhysicalColumn("city", DataTypes.STRING()),))
+    request = TableRequest("t", table, table_options)
+    made = JdbcFactory().lookup(request, ["city"])
+    table_options.check()
+    return made
+
+
+def test_lookups_are_cached_by_the_old_names_of_the_options_too(database: Path) -> None:
+    made = lookup(database, lookup__cache__max_rows="7", lookup__cache__ttl="2 s")
+    assert made.options.cache is CacheKind.PARTIAL
+    assert made.options.partial.max_rows == 7
+    assert as_millis(made.options.partial.expire_after_write) == 2_000
+    assert made.options.partial.cache_missing_key
+    forgets = {"lookup__cache__max_rows": "7", "lookup__cache__ttl": "2 s"}
+    made = lookup(database, **forgets, lookup__cache__caching_missing_key="false")
+    assert not made.options.partial.cache_missing_key
+    assert lookup(database).options.cache is CacheKind.NONE
+    with pytest.raises(SqlValidationError, match="belong together"):
+        lookup(database, lookup__cache__max_rows="7")
+
+
+def test_how_long_a_database_is_waited_for_is_an_option(database: Path) -> None:
+    made = lookup(database, connection__max_retry_timeout="2 s", scan__auto_commit="false")
+    connection = made.ask.__self__.lookup.connection
+    assert connection.longest_retry_delay_s == 2.0
+    waited: list[float] = []
+
+    def fail(_: Any) -> None:
+        raise OperationalError("SELECT 1", {}, sqlite3.OperationalError("database is locked"))
+
+    with pytest.raises(ConnectorError):
+        _connections.transact(connection, fail, max_retries=9, what="reading", sleep=waited.append)
+    assert 1.0 <= max(waited) <= 2.0
+    with pytest.raises(SqlValidationError, match="at least a second"):
+        lookup(database, connection__max_retry_timeout="10 ms")

@@ -18,7 +18,7 @@ from headrace.connectors.base import Boundedness, DeliveryGuarantee
 from headrace.connectors.kafka import KafkaOffsetsInitializer, KafkaTopicPartition
 from headrace.connectors.kafka._reader import _decoder_for
 from headrace.connectors.kafka.records import KafkaConsumerRecord
-from headrace.errors import FormatError, HeadraceError, SqlValidationError
+from headrace.errors import ConnectorError, FormatError, HeadraceError, SqlValidationError
 from headrace.formats.avro_types import avro_schema
 from headrace.metrics.metricbase import InMemoryMetricGroup
 from headrace.table import DataTypes, EnvironmentSettings, TableEnvironment
@@ -242,6 +242,7 @@ def test_rows_become_records_with_key_time_and_headers() -> None:
     [
         ({}, KafkaOffsetsInitializer.earliest()),
         ({"scan.startup.mode": "latest-offset"}, KafkaOffsetsInitializer.latest()),
+        ({"scan.startup.mode": "LATEST-offset"}, KafkaOffsetsInitializer.latest()),
         (
             {"scan.startup.mode": None, "properties.group.id": "g"},
             KafkaOffsetsInitializer.committed_offsets(),
@@ -280,19 +281,38 @@ def test_a_table_may_end() -> None:
     [
         (
             {"format": "xml"},
-            "option 'format' is one of avro, avro-confluent, .*raw; got 'xml'",
+            "option 'format' must be one of avro, avro-confluent, .*raw; got 'xml'",
         ),
         ({"topic": None}, "give either 'topic' or 'topic-pattern'"),
         ({"properties.bootstrap.servers": None}, "requires the option 'properties.bootstrap.servers'"),
         ({"scan.startup.mode": None}, "which needs 'properties.group.id'"),
-        ({"scan.startup.mode": "first"}, "option 'scan.startup.mode' is one of earliest-offset"),
+        ({"scan.startup.mode": "first"}, "option 'scan.startup.mode' must be one of earliest-offset"),
         ({"scan.startup.mode": "timestamp"}, "requires the option 'scan.startup.timestamp-millis'"),
         (
             {"scan.startup.mode": "specific-offsets", "scan.startup.specific-offsets": "0:42"},
-            "such as 'partition:0,offset:42",
+            "must be partitions with offsets such as 'partition:0,offset:42",
         ),
+        (
+            {
+                "topic": "a;b",
+                "scan.startup.mode": "specific-offsets",
+                "scan.startup.specific-offsets": "partition:0,offset:42",
+            },
+            "possible with one 'topic' only",
+        ),
+        (
+            {"topic": None, "topic-pattern": "a.*", "scan.bounded.mode": "specific-offsets"},
+            "possible with one 'topic' only",
+        ),
+        ({"scan.bounded.mode": "group-offsets"}, "or set 'scan.bounded.mode' = 'latest-offset'"),
+        (
+            {"scan.bounded.mode": "earliest-offset"},
+            "option 'scan.bounded.mode' must be one of unbounded, latest",
+        ),
+        ({"topic": None, "topic-pattern": "a["}, "option 'topic-pattern' must be a regular expression"),
+        ({"topic": " ; "}, "option 'topic' must be the name of a topic"),
         ({"key.format": "json"}, "'key.format' and 'key.fields' must be given together"),
-        ({"key.format": "json", "key.fields": "b"}, "option 'key.fields' is a list of columns"),
+        ({"key.format": "json", "key.fields": "b"}, "option 'key.fields' must be a list of columns"),
         ({"scan.startup.mod": "x"}, "has no option 'scan.startup.mod'"),
         ({"properties.max.poll.records": "5"}, "max.poll.records is not supported"),
     ],
@@ -307,5 +327,32 @@ def test_a_sink_that_cannot_be_is_refused() -> None:
         sink("a INT", "1", **{"sink.delivery-guarantee": "exactly-once"})
     with pytest.raises(SqlValidationError, match="metadata 'offset' cannot be written to Kafka"):
         sink("a INT, `offset` BIGINT METADATA", "1, CAST(2 AS BIGINT)")
-    with pytest.raises(SqlValidationError, match="must name one 'topic'"):
+    with pytest.raises(
+        SqlValidationError, match="rows can go to several topics, and no column says to which"
+    ):
         sink("a INT", "1", topic="a;b")
+    with pytest.raises(SqlValidationError, match="with the format 'json' cannot have a primary key"):
+        sink("a INT, PRIMARY KEY (a) NOT ENFORCED", "1")
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"topic": "clicks; views"}, "is one of clicks, views"),
+        ({"topic": None, "topic-pattern": "clicks|vi.ws"}, r"matches 'clicks\|vi.ws'"),
+    ],
+)
+def test_a_row_names_the_topic_it_is_written_to(options: dict[str, str | None], expected: str) -> None:
+    made = sink("a INT, topic STRING METADATA", "1, 'clicks'", **options)
+
+    assert [written(made, Row(1, topic))[0] for topic in ("views", "clicks")] == ["views", "clicks"]
+    with pytest.raises(ConnectorError, match=f"{expected}; it names 'viewsx'") as refused:
+        written(made, Row(1, "viewsx"))
+    assert not refused.value.retryable
+    with pytest.raises(ConnectorError, match="is NULL"):
+        written(made, Row(1, None))
+
+
+def test_one_topic_is_written_whatever_a_row_names() -> None:
+    made = sink("a INT, topic STRING METADATA", "1, 'views'")
+    assert written(made, Row(1, "views"))[0] == "clicks"

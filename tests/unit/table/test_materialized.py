@@ -121,6 +121,16 @@ def test_a_table_with_a_short_freshness_is_written_by_a_streaming_job(session: S
     assert "PRIMARY KEY (`page`) NOT ENFORCED" in text
 
 
+def test_materialized_tables_are_listed_and_others_are_not(session: Session) -> None:
+    assert session.t_env.list_materialized_tables() == []
+    session.run(CREATE.format(1, "MINUTE"))
+
+    assert session.t_env.list_materialized_tables() == ["totals"]
+    catalog = session.t_env.get_catalog("default_catalog")
+    assert catalog is not None
+    assert catalog.list_materialized_tables("default_database") == ["totals"]
+
+
 def test_suspend_and_resume_go_through_a_savepoint(session: Session) -> None:
     session.run(CREATE.format(1, "MINUTE"))
     with pytest.raises(SqlValidationError, match="is not suspended"):
@@ -174,7 +184,7 @@ def test_dropping_a_table_cancels_its_job(session: Session) -> None:
     session.run("DROP MATERIALIZED TABLE totals")
     assert session.clients[-1].status is JobStatus.CANCELED
     session.run("DROP MATERIALIZED TABLE IF EXISTS totals")
-    with pytest.raises(HeadraceError, match="there is no materialized table"):
+    with pytest.raises(HeadraceError, match=r"materialized table .* does not exist"):
         session.run("DROP MATERIALIZED TABLE totals")
 
 

@@ -32,6 +32,8 @@ _KEYS = {
     "size": "table.exec.mini-batch.size",
     "latency": "table.exec.mini-batch.allow-latency",
     "phases": "table.optimizer.agg-phase-strategy",
+    "split": "table.optimizer.distinct-agg.split.enabled",
+    "buckets": "table.optimizer.distinct-agg.split.bucket-num",
 }
 
 
@@ -60,10 +62,45 @@ def test_explain_shows_which_operators_an_option_is_about(t_env, options, lines)
 
 
 @pytest.mark.parametrize(
+    ("query", "lines"),
+    [
+        (
+            "SELECT k, COUNT(DISTINCT id) FROM t GROUP BY k",
+            ["DISTINCT split into 1024 buckets: GroupAggregate[2]"],
+        ),
+        (
+            "SELECT COUNT(DISTINCT id) AS a, COUNT(DISTINCT k) AS b FROM t",
+            [
+                "DISTINCT split into 1024 buckets: no operator",
+                "DISTINCT not split, because its calls with DISTINCT have several arguments: COUNT(DISTINCT id), "
+                "COUNT(DISTINCT k)",
+            ],
+        ),
+        (
+            "SELECT k, COUNT(DISTINCT id) AS c, AVG(id) AS a FROM t GROUP BY k",
+            [
+                "DISTINCT split into 1024 buckets: no operator",
+                "DISTINCT not split, because what AVG gives for parts of a group cannot be put together: "
+                "COUNT(DISTINCT id)",
+            ],
+        ),
+    ],
+)
+def test_explain_shows_which_aggregations_are_split(t_env, query, lines):
+    t_env.get_config().set(_KEYS["split"], "true")
+    assert t_env.explain_sql(query).partition("== Optimizations ==\n")[2].strip().splitlines() == lines
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"size": "100"}, "mini-batch.size has no effect unless table.exec.mini-batch.enabled is true"),
         ({"mini": "false", "latency": "1 s"}, "mini-batch.allow-latency has no effect unless"),
+        ({"split": "true", "mini": "false"}, "every row would update its group twice"),
+        (
+            {"buckets": "8"},
+            "bucket-num has no effect unless table.optimizer.distinct-agg.split.enabled is true",
+        ),
         ({"mini": "false", "phases": "TWO_PHASE"}, "rows cannot be aggregated before they are exchanged"),
     ],
 )
@@ -75,8 +112,7 @@ def test_options_that_contradict_each_other_are_refused(t_env, options, message)
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("table.optimizer.distinct-agg.split.enabled", "true"),
-        ("table.optimizer.distinct-agg.split.bucket-num", "8"),
+        ("table.optimizer.distinct-agg.split.bucket-num", "0"),
         ("table.optimizer.incremental-agg-enabled", "false"),
         ("table.optimizer.multi-join.enabled", "true"),
         ("table.optimizer.reuse-source-enabled", "false"),
@@ -92,6 +128,26 @@ def test_hints_that_have_no_effect_are_refused(t_env):
     for hint in ("BROADCAST(l)", "MULTI_JOIN(l, r)", "SKEW(l)"):
         with pytest.raises(SqlValidationError, match=hint.partition("(")[0]):
             t_env.explain_sql(_QUERY.replace("SELECT", f"SELECT /*+ {hint} */"))
+
+
+@pytest.mark.parametrize(
+    ("hint", "written"),
+    [
+        ("BROADCAST(r)", "BROADCAST(r)"),
+        ("SHUFFLE_HASH(l), BROADCAST(r)", "SHUFFLE_HASH(l)"),
+        ("SHUFFLE_MERGE(l, r)", "MERGE(l)"),
+        ("NEST_LOOP(r)", "SHUFFLE_REPLICATE_NL(r)"),
+    ],
+)
+def test_hints_say_how_batch_mode_joins(hint, written):
+    t_env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+    options = "WITH ('connector' = 'datagen', 'number-of-rows' = '1')"
+    for name in "lr":
+        t_env.execute_sql(f"CREATE TABLE {name} (id BIGINT) {options}")
+    join = "* FROM l JOIN r ON l.id = r.id"
+    assert f"/*+ {written} */" in t_env.explain_sql(f"SELECT /*+ {hint} */ {join}")
+    with pytest.raises(SqlValidationError, match="no join of this SELECT reads"):
+        t_env.explain_sql(f"SELECT /*+ {hint}, BROADCAST(z) */ {join}")
 
 
 def test_a_mini_batch_bounds_an_epoch():

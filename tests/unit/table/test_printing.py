@@ -3,6 +3,8 @@ from __future__ import annotations
 import datetime
 from unittest.mock import create_autospec
 
+import pytest
+
 from headrace.common import JobClient
 from headrace.common.types import Row, RowKind
 from headrace.planner.logical import Field
@@ -71,6 +73,14 @@ def test_no_rows_and_no_content(capsys):
     assert capsys.readouterr().out.splitlines() == ["Empty set", "OK"]
 
 
+def test_the_counts_of_inserts_are_printed_without_a_frame(capsys):
+    TableResult(
+        SCHEMA, lambda: iter([Row(-1, -1)]), job_client=create_autospec(JobClient), is_raw=True
+    ).print()
+
+    assert capsys.readouterr().out == "-1, -1\n"
+
+
 def test_long_texts_are_cut_and_wide_characters_take_two_places():
     frame = TableFrame(["t"], [DataTypes.STRING()], max_width=10)
 
@@ -115,3 +125,13 @@ def test_times_inside_of_values_have_the_digits_of_their_types():
     assert shown([noon, None], DataTypes.ARRAY(time)) == "[2024-02-29 12:00:00.000, NULL]"
     assert shown({"a": noon}, DataTypes.MAP(DataTypes.STRING(), time)) == "{a=2024-02-29 12:00:00.000}"
     assert shown(Row(noon, 1), row) == "(2024-02-29 12:00:00.000, 1)"
+
+
+@pytest.mark.parametrize(("months", "text"), [(14, "+1-02"), (-3, "-0-03"), (0, "+0-00"), (-24, "-2-00")])
+def test_an_interval_of_months_is_shown_in_years_and_months(months, text):
+    assert shown(months, DataTypes.INTERVAL(DataTypes.MONTH())) == text
+
+
+def test_large_and_small_numbers_have_an_exponent_as_where_they_are_cast_to_text():
+    assert [shown(each, DataTypes.DOUBLE()) for each in (1e10, 1e-5, 0.25)] == ["1.0E10", "1.0E-5", "0.25"]
+    assert shown([1e10], DataTypes.ARRAY(DataTypes.DOUBLE())) == "[1.0E10]"

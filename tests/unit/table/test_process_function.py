@@ -131,14 +131,14 @@ def test_signatures_that_are_not_valid_are_refused():
 
     refused("takes any number of arguments", varied)
     refused("state 'n' is int, which cannot be changed in place", stateless_type)
-    refused("state 'memory' stands behind an argument", late_state)
+    refused("state 'memory' comes after an argument", late_state)
     refused("parameter 'least' has no type that is known", untyped)
     refused("all calls have on_time and uid", reserved)
     refused("several tables need ArgumentTrait.SET_SEMANTIC_TABLE", two_rows)
     refused("state needs a table with SET_SEMANTIC_TABLE", state_of_rows)
     refused("a function needs a table argument", no_table)
     refused("its columns are not known", row_state)
-    refused("but is no table", odd_trait)
+    refused("but is not a table", odd_trait)
     refused("need SUPPORT_UPDATES", half_updates)
     refused("timers and columns that pass through exclude each other", passing, lambda self: None)
     refused("on_timer\\(\\) takes 3 parameters", passing, lambda self, a, b, c: None)
@@ -165,7 +165,7 @@ def test_a_process_table_function_is_not_called_with_columns():
         def eval(self, input: Sets):
             yield 1
 
-    with pytest.raises(JobDefinitionError, match="stands in FROM"):
+    with pytest.raises(JobDefinitionError, match="belongs in FROM"):
         Counter(1)
 
 

@@ -50,7 +50,7 @@ def test_it_does_not_matter_how_many_changes_lead_to_a_row() -> None:
 
 def test_a_row_that_is_taken_away_and_was_never_there_shows() -> None:
     [left] = rows_left([change("-D", "a", 1)], sink(SinkMode.RETRACT))
-    assert left[0] == "taken away, but never there"
+    assert left[0] == "retracted, but never emitted"
 
 
 def test_the_last_row_of_each_key_is_left_of_upserts() -> None:

@@ -237,3 +237,15 @@ def test_the_text_in_the_documentation_is_what_the_command_prints(
     assert shown is not None
     result = CliRunner().invoke(cli, ["why", str(tmp_path), *question])
     assert result.output == shown.group(1)
+
+
+LIVE = {"headrace__exchange__kind": "pipelined", "headrace__live__barrier_interval": "5ms"}
+
+
+def test_a_row_of_a_live_job_is_explained(tmp_path: Path) -> None:
+    run_job(tmp_path, **LIVE)
+    answer = ask(tmp_path, row="('ann', 12)")
+    assert [record for _, record in inputs(answer)] == ["'ann,5'", "'ann,3'", "'ann,4'"]
+    assert [each.after for step in answer.steps for each in step.state] == ["5", "8", "12"]
+    assert answer.differences == []
+    assert answer.unknown == []

@@ -67,6 +67,7 @@ def test_windows_without_an_end_last_for_ever() -> None:
     assert CountWindow(0).max_timestamp() == GlobalWindow.get().max_timestamp() == MAX_LONG_VALUE
     assert GlobalWindow() == GlobalWindow.get()
     assert CountWindow(1) < CountWindow(2)
+    assert (str(CountWindow(1)), str(GlobalWindow.get())) == ("CountWindow(id=1)", "GlobalWindow")
 
 
 @pytest.mark.parametrize(

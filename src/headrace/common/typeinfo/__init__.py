@@ -17,7 +17,7 @@ from headrace.common.typeinfo.collections import (
     ObjectArrayTypeInfo,
     PrimitiveArrayTypeInfo,
 )
-from headrace.common.typeinfo.composites import RowTypeInfo, TupleTypeInfo
+from headrace.common.typeinfo.composites import RowDataTypeInfo, RowTypeInfo, TupleTypeInfo
 from headrace.common.typeinfo.factory import Types
 from headrace.common.typeinfo.opaque import ExternalTypeInfo, PickledBytesTypeInfo
 from headrace.common.typeinfo.temporal import (
@@ -41,6 +41,7 @@ __all__ = [
     "ObjectArrayTypeInfo",
     "PickledBytesTypeInfo",
     "PrimitiveArrayTypeInfo",
+    "RowDataTypeInfo",
     "RowTypeInfo",
     "SqlTimeTypeInfo",
     "TimeTypeInfo",

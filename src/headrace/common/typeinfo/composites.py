@@ -110,6 +110,13 @@ class RowTypeInfo(TypeInformation):
         return f"RowTypeInfo({', '.join(shown)})"
 
 
+class RowDataTypeInfo(RowTypeInfo):
+    """The type of `Row`s that a format of tables reads, such as the CSV files of a `FileSource`.
+
+    Like a ROW, but written as Flink writes rows of tables: `+I(1,x,true,null)`.
+    """
+
+
 class TupleTypeInfo(TypeInformation):
     """The type of `tuple` with fields of given types; internally a tuple, too.
 

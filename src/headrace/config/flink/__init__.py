@@ -2,10 +2,19 @@
 
 `keys.tsv` has the names, types and defaults of all keys that Flink 2.3 documents (`scripts/flink_keys.py` writes it).
 `mapped.py` and `others.py` answer those that have no option of their own; docs/flink_keys.md is made of all three.
+`former.tsv` has names of earlier versions that Flink 2.3 still reads, each with the present one.
 """
 
 from headrace.config.flink.answers import Answer, AnswerKind
-from headrace.config.flink.documented import DocumentedKey, documented_keys
+from headrace.config.flink.documented import DocumentedKey, documented_keys, former_keys
 from headrace.config.flink.table import RULES, is_flinks_default
 
-__all__ = ["RULES", "Answer", "AnswerKind", "DocumentedKey", "documented_keys", "is_flinks_default"]
+__all__ = [
+    "RULES",
+    "Answer",
+    "AnswerKind",
+    "DocumentedKey",
+    "documented_keys",
+    "former_keys",
+    "is_flinks_default",
+]

@@ -1,13 +1,13 @@
-"""The keys that Flink's documentation lists, as facts: name, type and default."""
+"""Keys of Flink's configuration pages, as facts: name, type and default; and former names that Flink still reads."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
-__all__ = ["DocumentedKey", "documented_keys"]
+__all__ = ["DocumentedKey", "documented_keys", "former_keys"]
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,20 @@ def documented_keys() -> Mapping[str, DocumentedKey]:
         >>> documented_keys()["heartbeat.timeout"].default
         '50 s'
     """
-    text = resources.files("headrace.config.flink").joinpath("keys.tsv").read_text(encoding="utf-8")
-    rows = (line.split("\t") for line in text.splitlines())
-    return {key: DocumentedKey(key, kind, default) for key, kind, default in rows}
+    return {key: DocumentedKey(key, kind, default) for key, kind, default in _rows("keys.tsv")}
+
+
+@cache
+def former_keys() -> Mapping[str, str]:
+    """Return the names that Flink's options had in earlier versions, each with the present one.
+
+    Example:
+        >>> former_keys()["state.backend.local-recovery"]
+        'execution.state-recovery.from-local'
+    """
+    return {former: key for former, key in _rows("former.tsv")}
+
+
+def _rows(name: str) -> Iterator[list[str]]:
+    text = resources.files("headrace.config.flink").joinpath(name).read_text(encoding="utf-8")
+    return (line.split("\t") for line in text.splitlines())

@@ -31,7 +31,7 @@ _WORKERS = no_effect("functions run inside the Python worker that holds the task
 _BATCH = no_effect("Spark runs batch queries with its own operators: use spark.sql.*")
 _RPC = no_effect("headrace has no actor system: use spark.rpc.*")
 _ROCKSDB_METRICS = refused(
-    "RocksDB's own metrics are not read: use state.latency-track.keyed-state-enabled, and the metrics of state sizes"
+    "RocksDB's own metrics are not reported: use state.latency-track.keyed-state-enabled and the metrics of state sizes"
 )
 _ROCKSDB_MERGES = no_effect("RocksDB merges its files by itself")
 _FORST = refused("there is no ForSt: use state.backend.type: rocksdb and state.backend.rocksdb.*")
@@ -57,25 +57,25 @@ _HISTORY = refused(
 )
 _JMX = refused("there is no JMX: use metrics.reporters, or GET /metrics for Prometheus")
 _EVENTS = refused(
-    "events are not reported apart: traces.reporters reports checkpoints and restarts, REST has the exceptions"
+    "events are not reported separately: traces.reporters reports checkpoints and restarts, and REST lists exceptions"
 )
 _SSL_INTERNAL = refused(
     "connections between processes are Spark's: use spark.authenticate, spark.network.crypto.enabled and "
     "spark.ssl.rpc.*; docs/security.md says what live jobs need"
 )
-_SSL_INTERNAL_PART = no_effect("it only counts with security.ssl.internal.enabled: use spark.ssl.*")
+_SSL_INTERNAL_PART = no_effect("it applies only with security.ssl.internal.enabled: use spark.ssl.*")
 _SSL_REST = refused(
     "use headrace.rest.tls.certificate, headrace.rest.tls.key and headrace.rest.tls.authorities, in PEM files"
 )
-_SSL_REST_PART = no_effect("it only counts with security.ssl.rest.enabled: use headrace.rest.tls.*")
+_SSL_REST_PART = no_effect("it applies only with security.ssl.rest.enabled: use headrace.rest.tls.*")
 _SPECULATION = refused(
-    "a second attempt at a subtask would work on the same state beside the first: find slow subtasks on the page, and "
+    "two attempts of a subtask would change the same state: find slow subtasks on the page, and "
     "leave slow hosts out with spark.excludeOnFailure.enabled"
 )
-_SLOW_TASKS = no_effect("it only counts with execution.batch.speculative.enabled, which is not supported")
+_SLOW_TASKS = no_effect("it applies only with execution.batch.speculative.enabled, which is not supported")
 _PROFILER = refused("there is no Java profiler: rest.flamegraph.enabled shows where tasks spend their time")
 _LISTENER = refused(
-    "listeners are Java classes there: ask the JobClient that execute_async() returns, or poll REST"
+    "listeners are Java classes: use the JobClient that execute_async() returns, or poll REST"
 )
 _MODELS = refused(
     "ML_PREDICT and VECTOR_SEARCH are not supported: call the model in an asynchronous function"
@@ -88,7 +88,7 @@ _CLIENT_RETRIES = no_effect(
 )
 _THREADS = no_effect("the server answers each request in a thread of its own")
 _CEP = no_effect("there is no CEP library")
-_RECOVERY = refused("a batch job whose driver is lost starts again: keep results in between in tables")
+_RECOVERY = refused("a batch job starts over when its driver is lost: store intermediate results in tables")
 _RESULTS = no_effect("an application has one job: use job-result-store.*")
 _MERGING = no_effect(
     "a checkpoint has one file per subtask and epoch, merged by headrace.state.compaction.max-changes"
@@ -96,9 +96,7 @@ _MERGING = no_effect(
 _EXTERNAL = refused(
     "use Spark's resources: spark.executor.resource.gpu.amount, spark.task.resource.gpu.amount and a discovery script"
 )
-_DIRECTORY = no_effect(
-    "directories on hosts are described in docs/deployment.md: use spark.local.dir and TMPDIR"
-)
+_DIRECTORY = no_effect("docs/deployment.md describes directories on hosts: use spark.local.dir and TMPDIR")
 _ARTIFACTS = refused(
     "Java artifacts are not fetched: use python.files, python.archives and pipeline.cached-files"
 )
@@ -108,7 +106,7 @@ _SIZES = refused(
 )
 _BUNDLES = no_effect("records are handed to functions in lists: use headrace.exchange.buffer-records")
 _FIXED_SLOTS = refused(
-    "Spark's executors give the slots: use spark.dynamicAllocation.minExecutors, maxExecutors, spark.cores.max"
+    "Spark's executors provide the slots: use spark.dynamicAllocation.minExecutors, maxExecutors, spark.cores.max"
 )
 
 # --- the keys ---------------------------------------------------------------------------------------------------
@@ -119,13 +117,13 @@ _PROCESSES: Final = {
     "taskmanager.host": _ADDRESSES,
     "taskmanager.rpc.": _ADDRESSES,
     "taskmanager.data.bind-port": _ADDRESSES,
-    "taskmanager.data.ssl.enabled": no_effect("it only counts with security.ssl.internal.enabled"),
+    "taskmanager.data.ssl.enabled": no_effect("it applies only with security.ssl.internal.enabled"),
     "taskmanager.collect-sink.port": no_effect("results are collected through Spark's driver"),
     "taskmanager.network.": _NETWORK,
     "taskmanager.network.memory.": _BUFFERS,
     "taskmanager.network.hybrid-shuffle.": refused("there is no hybrid shuffle: use headrace.exchange.kind"),
     "taskmanager.runtime.": _BATCH,
-    "taskmanager.log.path": no_effect("executors' logs are where Spark keeps them: `headrace logs`"),
+    "taskmanager.log.path": no_effect("Spark keeps the logs of executors: `headrace logs`"),
     "taskmanager.load-balance.mode": no_effect("Spark places tasks: use spark.locality.wait"),
     "taskmanager.jvm-exit-on-oom": no_effect("Spark ends an executor that runs out of memory"),
     "taskmanager.debug.memory.log": no_effect(
@@ -162,7 +160,7 @@ _PROCESSES: Final = {
     "blob.": no_effect("files travel with Spark: use spark.files.*"),
     "pekko.": _RPC,
     "akka.": _RPC,
-    "pekko.ssl.enabled": no_effect("it only counts with security.ssl.internal.enabled"),
+    "pekko.ssl.enabled": no_effect("it applies only with security.ssl.internal.enabled"),
     "minicluster.": no_effect("a local Spark is one process: use local-cluster[N,cores,memory] for several"),
     "external-resources": _EXTERNAL,
     "external-resource.": _EXTERNAL,
@@ -174,10 +172,10 @@ _PROCESSES: Final = {
     "application-result-store.": _RESULTS,
     "completed-application-store.": _RESULTS,
     "cleanup-strategy.": no_effect(
-        "what a job leaves behind is removed by the next start: docs/fault-tolerance.md"
+        "leftovers of a job are removed by the next start: docs/fault-tolerance.md"
     ),
     "job-event.": no_effect(
-        "it only counts with execution.batch.job-recovery.enabled, which is not supported"
+        "it applies only with execution.batch.job-recovery.enabled, which is not supported"
     ),
     "yarn.": _CLUSTER,
     "yarn.application.id": no_effect("sessions are found by address: use headrace run -m HOST:PORT"),
@@ -228,7 +226,7 @@ _CODE: Final = {
     ),
     "env.ssh.opts": no_effect("clusters are started with Spark's own scripts: use SPARK_SSH_OPTS"),
     "env.hbase.conf.dir": refused("there is no connector for HBase"),
-    "env.stdout-err.redirect-to-file": no_effect("it goes to workers.log already: docs/deployment.md"),
+    "env.stdout-err.redirect-to-file": no_effect("output already goes to workers.log: docs/deployment.md"),
     "classloader.": _CLASSES,
     "pipeline.jars": _CLASSES,
     "pipeline.classpaths": _CLASSES,
@@ -253,7 +251,7 @@ _CODE: Final = {
     ),
     "pipeline.watermark-alignment.buffer-size": no_effect("alignment is decided between batches of records"),
     "python.fn-execution.": _BUNDLES,
-    "python.fn-execution.memory.managed": no_effect("memory of workers is described in docs/tuning.md"),
+    "python.fn-execution.memory.managed": no_effect("docs/tuning.md describes the memory of workers"),
     "python.execution-mode": _WORKERS,
     "python.operator-chaining.enabled": no_effect("use pipeline.operator-chaining.enabled"),
     "python.client.executable": no_effect("the program runs in the Python that runs headrace"),
@@ -278,13 +276,13 @@ _JOBS: Final = {
     "execution.batch.adaptive.auto-parallelism.default-source-parallelism": _BATCH,
     "execution.batch.adaptive.auto-parallelism.min-parallelism": _BATCH,
     "execution.batch.job-recovery.enabled": _RECOVERY,
-    "execution.batch.job-recovery.": no_effect("it only counts with execution.batch.job-recovery.enabled"),
+    "execution.batch.job-recovery.": no_effect("it applies only with execution.batch.job-recovery.enabled"),
     "execution.batch.speculative.enabled": _SPECULATION,
     "execution.batch.speculative.": _SLOW_TASKS,
     "slow-task-detector.": _SLOW_TASKS,
     "execution.buffer-timeout.enabled": refused("set execution.buffer-timeout.interval instead"),
     "execution.checkpointing.cleaner.parallel-mode": no_effect(
-        "old checkpoints are deleted beside the epochs"
+        "old checkpoints are deleted in the background"
     ),
     "execution.checkpointing.create-subdir": refused(
         "every job has its own folder below execution.checkpointing.dir"
@@ -299,14 +297,14 @@ _JOBS: Final = {
         "hosts keep a copy of state in any case: headrace.state.local-dir"
     ),
     "execution.checkpointing.unaligned.interruptible-timers.enabled": no_effect(
-        "barriers do not wait for timers of others"
+        "barriers do not wait for timers"
     ),
     "execution.checkpointing.unaligned.": no_effect("files in flight are written by subtask"),
     "execution.checkpointing.write-buffer-size": no_effect("files are written as a whole"),
     "execution.job-listeners": _LISTENER,
     "execution.job-status-changed-listeners": _LISTENER,
     "execution.program-config.enabled": refused(
-        "programs may set options: use -D for those that are to be stronger"
+        "programs may set options: use -D for options that take precedence"
     ),
     "execution.program-config.wildcards": refused("programs may set options of all names"),
     "execution.shutdown-on-application-finish": refused("a driver ends with its program"),
@@ -316,7 +314,7 @@ _JOBS: Final = {
     "execution.sort-keyed-partition.memory": _SORT,
     "execution.sort-partition.memory": _SORT,
     "execution.state-recovery.from-local": no_effect(
-        "hosts use their copies of state wherever they are still right"
+        "hosts reuse their copies of state if they are up to date"
     ),
     "execution.state-recovery.without-channel-state.checkpoint-id": refused(
         "checkpoints of epochs have no channel state; those of live jobs cannot be restored without it"
@@ -324,16 +322,14 @@ _JOBS: Final = {
     "execution.terminate-application-on-any-job-terminated-exceptionally": refused(
         "the program decides: execute() raises"
     ),
-    "sink.committer.retries": refused(
-        "what is not committed is tried again with the next checkpoint, without a limit"
-    ),
+    "sink.committer.retries": refused("failed commits are retried with the next checkpoint, without a limit"),
     "task.cancellation.timers.timeout": no_effect("Spark ends the tasks of a cancelled job"),
     "state.backend.forst.": _FORST,
     "state.backend.rocksdb.metrics.": _ROCKSDB_METRICS,
     "state.backend.rocksdb.manual-compaction.": _ROCKSDB_MERGES,
     "state.changelog.": _DSTL,
     "state.size-track.keyed-state-enabled": _SIZES,
-    "state.size-track.": no_effect("it only counts with state.size-track.keyed-state-enabled"),
+    "state.size-track.": no_effect("it applies only with state.size-track.keyed-state-enabled"),
     "fs.allowed-fallback-filesystems": no_effect(
         "file systems are found by scheme: docs/connectors/files.md"
     ),
@@ -347,10 +343,10 @@ _TABLES: Final = {
     "table.exec.sort.": _BATCH,
     "table.exec.operator-fusion-codegen.enabled": _BATCH,
     "table.exec.window-agg.buffer-size-limit": no_effect(
-        "rows of an epoch are aggregated together: headrace.epoch.*"
+        "the rows of an epoch are aggregated together: headrace.epoch.*"
     ),
     "table.exec.async-lookup.key-ordered-enabled": refused(
-        "lookups of an epoch are made together, in the order of rows"
+        "lookups of an epoch run together, in the order of the rows"
     ),
     "table.exec.async-ml-predict.": _MODELS,
     "table.exec.async-vector-search.": _MODELS,
@@ -361,32 +357,32 @@ _TABLES: Final = {
     "table.exec.sink.upsert-materialize-strategy.": no_effect(
         "sinks keep their rows in keyed state, whatever their number"
     ),
-    "table.exec.uid.format": no_effect("operators of a query get their ids from the query"),
+    "table.exec.uid.format": no_effect("the ids of a query's operators are derived from the query"),
     "table.exec.unbounded-over.version": no_effect("plans are not kept in files"),
     "table.generated-code.": _BATCH,
-    "table.legacy-nested-row-nullability": refused("rows are nullable as SQL has it"),
+    "table.legacy-nested-row-nullability": refused("rows are nullable as in SQL"),
     "table.catalog-modification.listeners": _LISTENER,
     "table.resources.download-dir": _CLASSES,
     "table.optimizer.multiple-input-enabled": _BATCH,
     "table.optimizer.ptf.max-tables": no_effect("a call of a process table function takes up to 20 tables"),
-    "table.optimizer.reuse-optimize-block-with-digest-enabled": no_effect("plans are built without blocks"),
+    "table.optimizer.reuse-optimize-block-with-digest-enabled": no_effect("plans have no blocks"),
     "table.optimizer.runtime-filter.min-filter-ratio": _BATCH,
     "table.optimizer.source.report-statistics-enabled": no_effect("Spark reads the statistics of files"),
     "table.optimizer.sql2rel.project-merge.enabled": no_effect(
         "projections are merged by the planner's rules"
     ),
-    "table.optimizer.union-all-as-breakpoint-enabled": no_effect("plans are built without blocks"),
+    "table.optimizer.union-all-as-breakpoint-enabled": no_effect("plans have no blocks"),
     "materialized-table.default-start-mode": _START_MODE,
-    "sql-client.display.": no_effect("it is for Flink's SQL client"),
+    "sql-client.display.": no_effect("it configures Flink's SQL client"),
 }
 _SERVERS: Final = {
-    "client.heartbeat.": no_effect("a job of a session goes on without its client: use execution.attached"),
+    "client.heartbeat.": no_effect("a session's job continues without its client: use execution.attached"),
     "client.retry-period": _CLIENT_RETRIES,
     "rest.await-leader-timeout": _CLIENT_RETRIES,
-    "rest.cache.": no_effect("answers are made from what the job has left: nothing is cached"),
+    "rest.cache.": no_effect("answers are read from the archived job: nothing is cached"),
     "rest.client.max-content-length": _CLIENT_RETRIES,
     "rest.connection-timeout": _CLIENT_RETRIES,
-    "rest.flamegraph.cleanup-interval": no_effect("flame graphs go with their job"),
+    "rest.flamegraph.cleanup-interval": no_effect("flame graphs are removed with their job"),
     "rest.idleness-timeout": _CLIENT_RETRIES,
     "rest.path": refused("use a reverse proxy"),
     "rest.url-prefix": refused("use a reverse proxy"),
@@ -396,7 +392,7 @@ _SERVERS: Final = {
     "sql-gateway.endpoint.rest.address": no_effect("clients use the address they connect to"),
     "sql-gateway.endpoint.rest.bind-port": refused("use sql-gateway.endpoint.rest.port"),
     "web.access-control-allow-origin": refused(
-        "pages of other origins may not read answers: docs/security.md"
+        "pages of other origins cannot read responses: docs/security.md"
     ),
     "web.adaptive-scheduler.rescale-history.size": no_effect("GET /jobs/:jobid/rescaling shows the requests"),
     "web.history": no_effect("use jobstore.max-capacity"),
@@ -420,11 +416,11 @@ _SERVERS: Final = {
     "security.ssl.rest.enabled": _SSL_REST,
     "security.ssl.rest.authentication-enabled": _SSL_REST,
     "historyserver.web.ssl.enabled": _HISTORY,
-    "metrics.fetcher.": no_effect("metrics are those of the last complete epoch"),
-    "metrics.internal.": no_effect("metrics come to the driver with the results of tasks"),
+    "metrics.fetcher.": no_effect("metrics are updated when an epoch completes"),
+    "metrics.internal.": no_effect("metrics reach the driver with the results of tasks"),
     "metrics.job.status.enable": refused("times in a status are in GET /jobs/:jobid"),
     "metrics.system-resource": refused("use a node exporter for metrics of the host"),
-    "metrics.system-resource-probing-interval": no_effect("it only counts with metrics.system-resource"),
+    "metrics.system-resource-probing-interval": no_effect("it applies only with metrics.system-resource"),
     "traces.": _EVENTS,
     "events.": _EVENTS,
 }

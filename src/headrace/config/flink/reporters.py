@@ -43,7 +43,7 @@ _REFUSALS: Final[Mapping[str, str]] = {
 }
 _NOTES: Final[Mapping[str, str]] = {
     "OpenTelemetry.exporter.protocol": "`http` only, which is also the default here",
-    "<name>.<parameter>": "those of the reporter: others are an error when the program starts",
+    "<name>.<parameter>": "options that the reporter does not have are an error when the program starts",
 }
 
 

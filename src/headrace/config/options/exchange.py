@@ -28,6 +28,7 @@ KIND = (
     .describe(
         "How records get from task to task. With `blocking` a job is a sequence of epochs, each a short Spark job. "
         "With `pipelined` it is live: one Spark job whose tasks last as long as a run and pass on records within "
-        "milliseconds. `auto` is `blocking`."
+        "milliseconds. `auto` is `pipelined` for jobs of streams whose input has no end, where Spark runs in this "
+        "process, and `blocking` for all others; see docs/live.md."
     )
 )

@@ -67,7 +67,7 @@ MAX_PARALLELISM = (
     .checked_by(_is_unset_or_positive)
 )
 NAME = (
-    option("pipeline.name", str).no_default().describe("The name of the job, where `execute()` gives none.")
+    option("pipeline.name", str).no_default().describe("The name of the job if `execute()` does not set one.")
 )
 OPERATOR_CHAINING = (
     option("pipeline.operator-chaining.enabled", bool)

@@ -10,7 +10,7 @@ ENABLED = (
     option("rest.flamegraph.enabled", bool)
     .default(True)
     .describe(
-        "Whether flame graphs can be asked for. Stacks are sampled only for some seconds after somebody asked. "
+        "Whether flame graphs can be asked for. Stacks are sampled only for some seconds after a request. "
         "Flink's default is false."
     )
 )
@@ -18,7 +18,7 @@ SAMPLES = (
     option("rest.flamegraph.num-samples", int)
     .default(500)
     .describe(
-        "How many times the samples' delay a recording takes. A task is found only while it is at work, so a graph "
+        "How many samples a recording takes of each task. A task is found only while it is at work, so a graph "
         "may have fewer samples. Flink's default is 100."
     )
     .at_least(1)
@@ -39,5 +39,5 @@ STACK_DEPTH = (
 REFRESH_INTERVAL = (
     option("rest.flamegraph.refresh-interval", timedelta)
     .default(timedelta(minutes=1))
-    .describe("How long a flame graph is shown before another is recorded for whoever asks.")
+    .describe("How long a flame graph is served before the next request records a new one.")
 )

@@ -21,9 +21,7 @@ BIND_ADDRESS = (
 IDLE_TIMEOUT = (
     option("sql-gateway.session.idle-timeout", timedelta)
     .default(timedelta(minutes=10))
-    .describe(
-        "Closes a session that no request was made for in this time; its queries are cancelled. 0: never."
-    )
+    .describe("How long a session may be idle before it is closed and its queries are cancelled. 0: never.")
 )
 CHECK_INTERVAL = (
     option("sql-gateway.session.check-interval", timedelta)

@@ -28,7 +28,8 @@ BARRIER_INTERVAL = (
     .default(timedelta(milliseconds=200))
     .describe(
         "How often a live job without checkpoints sends a barrier through its subtasks, with which sinks publish what "
-        "they have staged. With checkpoints, every checkpoint is a barrier."
+        "they have staged. If no sink waits for barriers (`print`, for instance, does not), there is at most one a "
+        "second, with which metrics are counted. With checkpoints, every checkpoint is a barrier."
     )
     .at_least(timedelta(milliseconds=1))
 )
@@ -41,12 +42,12 @@ IDLE_POLL_INTERVAL = (
 HEARTBEAT_INTERVAL = (
     option("headrace.live.heartbeat-interval", timedelta)
     .default(timedelta(seconds=1))
-    .describe("How often a live subtask gives the driver a sign of life.")
+    .describe("How often a live subtask sends the driver a heartbeat.")
     .at_least(timedelta(milliseconds=10))
 )
 HEARTBEAT_TIMEOUT = (
     option("headrace.live.heartbeat-timeout", timedelta)
     .default(timedelta(seconds=50))
-    .describe("How long a live subtask may be silent before the run has failed.")
+    .describe("How long the driver waits for a heartbeat of a live subtask before the run fails.")
     .at_least(timedelta(milliseconds=100))
 )

@@ -104,8 +104,8 @@ EXECUTOR_OVERHEAD_FRACTION = _fraction(
     0.1,
     "Which part of the process is for threads, compiled code and the like.",
 )
-EXECUTOR_OVERHEAD_MIN = _size("taskmanager.memory.jvm-overhead.min", 192, "The least of it.")
-EXECUTOR_OVERHEAD_MAX = _size("taskmanager.memory.jvm-overhead.max", 1024, "The most of it.")
+EXECUTOR_OVERHEAD_MIN = _size("taskmanager.memory.jvm-overhead.min", 192, "Its minimum.")
+EXECUTOR_OVERHEAD_MAX = _size("taskmanager.memory.jvm-overhead.max", 1024, "Its maximum.")
 PYTHON_LIMIT = _asked(
     "headrace.python.memory-per-worker",
     "with `taskmanager.memory.*`: a worker's share of what is outside of Java's heap; otherwise no limit",
@@ -141,5 +141,5 @@ DRIVER_OVERHEAD_FRACTION = _fraction(
     0.1,
     "Which part of the process is for threads, compiled code and the like.",
 )
-DRIVER_OVERHEAD_MIN = _size("jobmanager.memory.jvm-overhead.min", 192, "The least of it.")
-DRIVER_OVERHEAD_MAX = _size("jobmanager.memory.jvm-overhead.max", 1024, "The most of it.")
+DRIVER_OVERHEAD_MIN = _size("jobmanager.memory.jvm-overhead.min", 192, "Its minimum.")
+DRIVER_OVERHEAD_MAX = _size("jobmanager.memory.jvm-overhead.max", 1024, "Its maximum.")

@@ -32,7 +32,7 @@ STRATEGY = (
 FIXED_DELAY_ATTEMPTS = (
     option("restart-strategy.fixed-delay.attempts", int)
     .default(1)
-    .describe("How often the job is restarted in all.")
+    .describe("How many times the job is restarted before it fails for good.")
     .at_least(0)
 )
 FIXED_DELAY_DELAY = (

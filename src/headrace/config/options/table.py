@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
 
 from headrace.config.option import option
 
-__all__ = ["AggregationPhases", "NotNullEnforcer", "UpsertMaterialize", "only"]
+__all__ = ["AggregationPhases", "NotNullEnforcer", "Only", "UpsertMaterialize", "only"]
 
-_NO_BUCKETS = (
-    "an aggregation is not split into buckets: Spark sends each value of a key once per epoch, and calls with the same "
-    "argument share them"
+_NO_INCREMENTS = (
+    "the second step of a split aggregation gets each bucket once per epoch, summed up before it is sent"
 )
 
 
-def only(value: object, reason: str) -> Callable[[object], str | None]:
+@dataclass(frozen=True)
+class Only:
+    """A check that allows some values of an option and says why there are no others."""
+
+    allowed: tuple[object, ...]
+    reason: str
+
+    def __call__(self, given: object) -> str | None:
+        """Return what was expected, if it is not the given value."""
+        return (
+            None if given in self.allowed else f"{' or '.join(map(_shown, self.allowed))}, for {self.reason}"
+        )
+
+
+def only(value: object, reason: str) -> Only:
     """Allow one value, or those of a tuple, and say why there is no other."""
-    allowed = value if isinstance(value, tuple) else (value,)
-
-    def check(given: object) -> str | None:
-        return None if given in allowed else f"{' or '.join(map(_shown, allowed))}, for {reason}"
-
-    return check
+    return Only(value if isinstance(value, tuple) else (value,), reason)
 
 
 def _shown(value: object) -> str:
@@ -223,20 +231,22 @@ AGG_PHASE = (
 DISTINCT_SPLIT = (
     option("table.optimizer.distinct-agg.split.enabled", bool)
     .default(False)
-    .describe("Whether COUNT(DISTINCT ...) is computed in buckets.")
-    .checked_by(only(False, _NO_BUCKETS))
+    .describe(
+        "Whether a GROUP BY with DISTINCT is computed in two steps: by a hash of the distinct values first, then by "
+        "the group. It helps if a few groups have most of the values. Not with `table.exec.mini-batch.enabled` = false."
+    )
 )
 DISTINCT_BUCKETS = (
     option("table.optimizer.distinct-agg.split.bucket-num", int)
     .default(1024)
-    .describe("How many buckets.")
-    .checked_by(only(1024, _NO_BUCKETS))
+    .describe("With `table.optimizer.distinct-agg.split.enabled`: how many hashes a group is split by.")
+    .checked_by(lambda given: None if given > 0 else "a number of at least 1")
 )
 INCREMENTAL_AGG = (
     option("table.optimizer.incremental-agg-enabled", bool)
     .default(True)
     .describe("Whether the two stages of a split aggregation are merged.")
-    .checked_by(only(True, _NO_BUCKETS))
+    .checked_by(only(True, _NO_INCREMENTS))
 )
 REUSE_SOURCE = (
     option("table.optimizer.reuse-source-enabled", bool)
@@ -248,5 +258,5 @@ TOP_N_CACHE = (
     option("table.exec.rank.topn-cache-size", int)
     .default(10_000)
     .describe("How many rows of a top-N are kept in memory.")
-    .without_effect("state is looked at once per epoch")
+    .without_effect("state is read once per epoch")
 )

@@ -16,7 +16,7 @@ MULTI_JOIN = (
     option("table.optimizer.multi-join.enabled", bool)
     .default(False)
     .describe("Whether several joins are one operator.")
-    .checked_by(only(False, "every join is an operator of its own"))
+    .checked_by(only(False, "every join is an operator of its own, with the state of its two inputs"))
 )
 DELTA_JOIN = (
     option("table.optimizer.delta-join.strategy", str)
@@ -48,13 +48,13 @@ AGGREGATE_PUSHDOWN = (
     option("table.optimizer.source.aggregate-pushdown-enabled", bool)
     .default(True)
     .describe("Whether sources aggregate.")
-    .without_effect("sources give rows; Spark aggregates")
+    .without_effect("sources return rows, and Spark aggregates them")
 )
 ROWTIME_INSERTER = (
     option("table.exec.sink.rowtime-inserter", str)
     .default("ENABLED")
     .describe("Whether rows that go to a sink have their event time as the time of the record.")
-    .without_effect("sinks of tables get rows, which have their time in a column")
+    .without_effect("table sinks receive rows, whose time is in a column")
 )
 REQUIRE_ON_CONFLICT = (
     option("table.exec.sink.require-on-conflict", bool)
@@ -79,7 +79,7 @@ DEDUPLICATE_COMPACT = (
     option("table.exec.deduplicate.mini-batch.compact-changes-enabled", bool)
     .default(False)
     .describe("Whether a deduplication leaves out changes that the same mini-batch undoes.")
-    .without_effect("every epoch is worked off as a whole, and only the last row of each key is emitted")
+    .without_effect("every epoch is processed as a whole, and only the last row of each key is emitted")
 )
 INTERVAL_JOIN_CLEANUP = (
     option("table.exec.interval-join.min-cleanup-interval", timedelta)
@@ -133,7 +133,7 @@ SORT_LIMIT = (
     option("table.exec.sort.default-limit", int)
     .default(-1)
     .describe("The LIMIT of an ORDER BY without one, in batch queries.")
-    .checked_by(only(-1, "an ORDER BY without LIMIT gives all rows"))
+    .checked_by(only(-1, "an ORDER BY without LIMIT returns all rows"))
 )
 CTAS_ATOMICITY = (
     option("table.rtas-ctas.atomicity-enabled", bool)

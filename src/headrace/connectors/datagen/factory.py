@@ -19,7 +19,6 @@ class DatagenFactory:
         options, columns = request.options, request.table.source_columns
         if not all(isinstance(column, PhysicalColumn) for column in columns):
             raise options.error("datagen has no metadata columns")
-        options.integer("scan.parallelism")
         generated = read_generated(options, [(column.name, column.type) for column in columns])
         return RangeTableSource(
             tuple(map(field_sql, generated.fields)), generated.count, float(generated.rate)

@@ -6,7 +6,7 @@ goes by the time at which the slice was planned.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -103,7 +103,7 @@ class _Keys(TableOptions):
     def unreadable(self, key: str, expected: str, example: str) -> HeadraceError:
         return self.wrong(key, expected)
 
-    def wrong(self, key: str, expected: str) -> HeadraceError:
+    def wrong(self, key: str, expected: str, known: Sequence[str] = ()) -> HeadraceError:
         return self.error(f"{key!r} must be {expected}; got {self.text(key)!r}")
 
     def unknown(self, key: str, hint: str) -> HeadraceError:

@@ -27,7 +27,7 @@ class RangeTableSource(base.SparkSource):
     Args:
         columns: Spark SQL over ``id`` for each column.
         count: How many rows; None: without end.
-        rate_per_second: At most how many; None: as fast as the job takes them.
+        rate_per_second: At most how many, those of the first second at once; None: as fast as the job takes them.
     """
 
     columns: tuple[str, ...]
@@ -96,7 +96,10 @@ class _NumberRanges(base.SplitEnumerator):
             if self._started is None:
                 self._started = (self._clock(), position)
             begun, first = self._started
-            end = min(end, first + math.floor((self._clock() - begun) * self._source.rate_per_second) + 1)
+            rate = self._source.rate_per_second
+            # Flink makes the rows of a second at its beginning.
+            at_once = max(1, math.floor(rate))
+            end = min(end, first + math.floor((self._clock() - begun) * rate) + at_once)
         if self._source.count is not None:
             end = min(end, self._source.count)
         if end <= position and position != self._source.count:

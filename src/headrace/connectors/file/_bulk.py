@@ -53,6 +53,10 @@ class BulkFormat(FileFormat):
         """Return the format as a reader uses it, with what the engine lends."""
         return self
 
+    def for_split(self, split: FileSplit) -> BulkFormat:
+        """Return the format as it reads one split; the place of a file may be a part of its records."""
+        return self
+
     def records_of(self, values: Values, place: Callable[[int], str]) -> Values:
         """Make records of what blocks hold; some may be left out, for they cannot be read.
 
@@ -144,7 +148,8 @@ class BulkReader(SourceReader):
 
     def _decoded(self, split: FileSplit, skip: int) -> Iterator[Values]:
         with open_split(split) as file:
-            for block in self._format.blocks(file, split.start, split.start + split.length):
+            blocks = self._format.for_split(split).blocks(file, split.start, split.start + split.length)
+            for block in blocks:
                 skip -= block.skip(skip)
                 if not skip:
                     yield from block.batches()

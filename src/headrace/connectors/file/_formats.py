@@ -10,18 +10,21 @@ import codecs
 import io
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Protocol
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, ClassVar, Protocol
 
+from headrace.common.serialization import produced_type_of
+from headrace.common.typeinfo import TypeInformation, Types
+from headrace.connectors import staged_files
 from headrace.connectors.base import SourceReader
 from headrace.connectors.file import _lines
 from headrace.connectors.file._line_reader import LineReader, SchemaLineReader
 from headrace.errors import FormatError, JobDefinitionError, UnsupportedFeatureError, UserFunctionError
+from headrace.storage.locations import Location
 
 if TYPE_CHECKING:
     from headrace.common.serialization import BulkWriterFactory, DeserializationSchema, Encoder
-    from headrace.common.typeinfo import TypeInformation
 
 _COMPRESSIONS = {".gz": "gzip", ".gzip": "gzip", ".zst": "zstd", ".zstd": "zstd", ".bz2": "bz2"}
 #: What Flink can unpack and we cannot. As text it would be noise.
@@ -48,6 +51,10 @@ class FileFormat(ABC):
             f"FileSource: {type(self).__name__} does not support a dead-letter tag: it reads whole files, not records",
             hint="dead-letter tags work with StreamFormat.schema_line_format and CsvReaderFormat",
         )
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return the type of the records; None if only the files know it."""
+        return None
 
     @abstractmethod
     def can_split(self, compression: str | None) -> bool:
@@ -129,6 +136,10 @@ class TextLines(StreamFormat):
         """Whether lines can be found from any byte on."""
         return compression is None and _lines.has_byte_newline(self.charset)
 
+    def get_produced_type(self) -> TypeInformation:
+        """Return STRING."""
+        return Types.STRING()
+
     def create_reader(self) -> SourceReader:
         """Make what reads the lines in a worker."""
         return LineReader(self.charset)
@@ -153,6 +164,10 @@ class SchemaLines(StreamFormat):
     def create_reader(self) -> SourceReader:
         """Make what reads the lines in a worker."""
         return SchemaLineReader(self.schema, self.dead_letters)
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return the type that the schema declares."""
+        return produced_type_of(self.schema)
 
 
 # --- writing --------------------------------------------------------------------------------------
@@ -181,9 +196,14 @@ class RowFormat:
 
     encoder: Encoder
     can_append: ClassVar[bool] = True
+    can_join: ClassVar[bool] = True
 
     def begin(self, stream: Any) -> SegmentWriter:
         return _RowSegment(self.encoder, stream)
+
+    def join(self, sources: Sequence[Location], target: Location) -> None:
+        """Write the records of several files to one."""
+        staged_files.concatenate(sources, target)
 
     def for_type(self, type_info: TypeInformation | None) -> RowFormat:
         # Anything with a method `encode` may be an encoder.
@@ -223,11 +243,33 @@ class BulkRows:
     factory: BulkWriterFactory
     can_append: ClassVar[bool] = False
 
+    @property
+    def can_join(self) -> bool:
+        """Whether files can be put together. Anything with a method `create` may be a factory."""
+        return bool(getattr(self.factory, "can_join", False))
+
     def begin(self, stream: Any) -> SegmentWriter:
         return _BulkSegment(self.factory, stream)
 
+    def join(self, sources: Sequence[Location], target: Location) -> None:
+        """Write the records of several files to one."""
+
+        def write(stream: Any) -> None:
+            self.factory.join(_opened(sources), CountingStream(stream))
+
+        staged_files.write_whole(target, write)
+
     def for_type(self, type_info: TypeInformation | None) -> BulkRows:
         return self
+
+
+def _opened(sources: Sequence[Location]) -> Iterator[IO[bytes]]:
+    """Open one file after the other."""
+    for source in sources:
+        with staged_files.blaming(source, "read"):
+            file = source.store.open(source.path)
+        with file:
+            yield file
 
 
 class _BulkSegment:

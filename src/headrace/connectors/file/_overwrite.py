@@ -18,11 +18,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from headrace.connectors import staged_files
-from headrace.connectors.base import Committable, Committer, CommitterContext
-from headrace.connectors.file._parts import Segment, segment_of, target_name
-from headrace.connectors.file._policies import OutputFileConfig
+from headrace.connectors.base import Committable, Committer
+from headrace.connectors.file._parts import PartFile, Segment, compacted, segment_of
+from headrace.connectors.file._publisher import FilePublisher
 from headrace.connectors.file._writer import STAGING
-from headrace.connectors.staged_files import DurableDirectories, staging_name
 from headrace.errors import ConnectorError, StateError
 from headrace.storage.locations import Location
 
@@ -45,16 +44,10 @@ class Overwrite:
 class OverwritingCommitter(Committer):
     """Publishes all files of a job when it ends, and deletes those that were there."""
 
-    def __init__(
-        self, base: Location, config: OutputFileConfig, overwrite: Overwrite, *, context: CommitterContext
-    ) -> None:
-        self._base = base
-        self._config = config
+    def __init__(self, publisher: FilePublisher, overwrite: Overwrite, *, compacted_size: int | None) -> None:
+        self._publisher = publisher
         self._overwrite = overwrite
-        self._is_checkpointed = context.is_checkpointed
-        self._staging = base.child(STAGING)
-        self._own = staging_name(context.job_id, context.sink_id)
-        self._names = DurableDirectories()
+        self._compacted_size = compacted_size
         #: What was written so far, by its path.
         self._segments: dict[str, Segment] = {}
 
@@ -62,7 +55,7 @@ class OverwritingCommitter(Committer):
         self._segments |= {each.payload.path: each.payload for each in committables}
 
     def snapshot(self) -> bytes:
-        staged_files.sync_names([self._staging.child(self._own)], self._names)
+        self._publisher.sync_staged()
         segments = [asdict(segment) for segment in self._segments.values()]
         return json.dumps({"version": _FORMAT_VERSION, "segments": segments}).encode()
 
@@ -76,45 +69,37 @@ class OverwritingCommitter(Committer):
         self._segments = {each["path"]: segment_of(each) for each in document["segments"]}
 
     def discard_after(self, epoch: int) -> None:
-        self._sweep({path.rpartition("/")[2] for path in self._segments})
+        self._publisher.sweep(set(self._segments))
 
     def finish(self) -> None:
-        new = [self._publish(segment) for segment in self._segments.values()]
-        staged_files.sync_names((place.parent for place in new), self._names)
+        parts: Sequence[PartFile] = [PartFile((segment,)) for segment in self._segments.values()]
+        if self._compacted_size is not None:
+            parts = compacted(parts, self._compacted_size)
+        publisher = self._publisher
+        publisher.publish(parts, _check_not_lost)
         buckets = {segment.bucket for segment in self._segments.values()} | set(self._overwrite.buckets)
-        kept = {place.path for place in new}
+        kept = {publisher.target(part).path for part in parts}
         for bucket in sorted(buckets):
-            directory = self._base.child(*filter(None, (bucket,)))
+            directory = publisher.base.child(*filter(None, (bucket,)))
             old = [place for place in staged_files.visible_files(directory) if place.path not in kept]
             for place in old:
                 staged_files.delete(place)
-            staged_files.sync_names((place.parent for place in old), self._names)
+            publisher.sync_names(place.parent for place in old)
             staged_files.remove_empty_below(directory)
             if self._overwrite.success_file_name is not None:
-                staged_files.touch(directory.child(self._overwrite.success_file_name), self._names)
+                publisher.mark(bucket, self._overwrite.success_file_name)
 
     def close(self) -> None:
-        if not self._is_checkpointed:
+        if not self._publisher.is_checkpointed:
             # Nobody will come back for what is still staged: it was published, or the job has failed.
-            self._sweep(set())
-            staged_files.remove_if_empty(self._staging.child(self._own))
-            staged_files.remove_if_empty(self._staging)
+            self._publisher.leave()
 
-    def _publish(self, segment: Segment) -> Location:
-        """Give a staged file its name, unless an earlier try has done it; return where it is."""
-        staged = self._staging.child(segment.path)
-        name = target_name(segment, self._config)
-        target = self._base.child(*filter(None, (segment.bucket, name)))
-        if staged_files.exists(staged):
-            staged_files.rename(staged, target)
-        elif not staged_files.exists(target):
-            raise ConnectorError(
-                f"FileSink: output is lost: neither {staged} nor {target} exists",
-                hint=f"only the job itself may delete files in {STAGING}; no file that was to be replaced has "
-                "been deleted: run the statement again",
-                retryable=False,
-            )
-        return target
 
-    def _sweep(self, needed: set[str]) -> None:
-        staged_files.sweep(self._staging.child(self._own), needed)
+def _check_not_lost(part: PartFile, target: Location) -> None:
+    if not staged_files.exists(target):
+        raise ConnectorError(
+            f"FileSink: output is lost: neither {part.first.path} below {STAGING} nor {target} exists",
+            hint=f"only the job itself may delete files in {STAGING}; no file that was to be replaced has "
+            "been deleted: run the statement again",
+            retryable=False,
+        )

@@ -194,6 +194,29 @@ def roll(
     )
 
 
+def compacted(parts: Iterable[PartFile], size: int) -> tuple[PartFile, ...]:
+    """Put small parts of the same bucket together, whichever subtasks wrote them.
+
+    Parts are taken in order until the next one would make the file larger than wanted.
+
+        sizes     3 4 2 | 9 | 1 1       (with a size of 9)
+    """
+    together: list[PartFile] = []
+    # The same order after a restart: a repeated commit has to find the files that the first try has begun.
+    for part in sorted(parts, key=_commit_order):
+        last = together[-1] if together else None
+        if last is not None and last.first.bucket == part.first.bucket and last.size + part.size <= size:
+            together[-1] = PartFile((*last.segments, *part.segments))
+        else:
+            together.append(part)
+    return tuple(together)
+
+
+def _commit_order(part: PartFile) -> tuple[str, int, int, str]:
+    first = part.first
+    return first.bucket, first.epoch, first.subtask, first.token
+
+
 def _is_over(part: PartFile, policy: RollingPolicy, now_ms: int) -> bool:
     return policy.is_over(part.created_ms, part.written_ms, now_ms)
 

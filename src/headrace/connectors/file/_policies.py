@@ -198,6 +198,10 @@ class RollingPolicy(ABC):
         """Return when such a file will be old enough; None if never."""
         return None
 
+    def closing_with_checkpoints(self) -> RollingPolicy:
+        """Return a policy that closes every file with each checkpoint, and before for the size that this one does."""
+        return self if self.rolls_on_checkpoint else OnCheckpointRollingPolicy()
+
     @staticmethod
     def default_rolling_policy(
         part_size: int = _PART_SIZE,
@@ -249,6 +253,10 @@ class DefaultRollingPolicy(RollingPolicy):
         """Return when such a file will be old enough."""
         return min(created_ms + self.rollover_interval, written_ms + self.inactivity_interval)
 
+    def closing_with_checkpoints(self) -> RollingPolicy:
+        """Return a policy that closes every file with each checkpoint, and before if it is large enough."""
+        return CompactingRollingPolicy(self.part_size)
+
 
 @dataclass(frozen=True)
 class OnCheckpointRollingPolicy(RollingPolicy):
@@ -263,6 +271,17 @@ class OnCheckpointRollingPolicy(RollingPolicy):
     def is_over(self, created_ms: int, written_ms: int, now_ms: int) -> bool:
         """Never: no file is older than a checkpoint."""
         return False
+
+
+@dataclass(frozen=True)
+class CompactingRollingPolicy(OnCheckpointRollingPolicy):
+    """Roll with every checkpoint, and by size: only closed files are put together."""
+
+    part_size: int = _PART_SIZE
+
+    def is_full(self, size: int) -> bool:
+        """Whether a file of this size is large enough."""
+        return size >= self.part_size
 
 
 class _MissingBuilderError(UnsupportedFeatureError, AttributeError):

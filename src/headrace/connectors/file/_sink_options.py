@@ -10,7 +10,13 @@ from headrace.config.table_options import TableOptions
 from headrace.connectors.file import FileSink, RollingPolicy
 from headrace.errors import UnsupportedFeatureError
 
-__all__ = ["read_sink_options", "set_partition_commit", "set_rolling_policy", "shuffles_by_partition"]
+__all__ = [
+    "read_sink_options",
+    "set_compaction",
+    "set_partition_commit",
+    "set_rolling_policy",
+    "shuffles_by_partition",
+]
 
 _ROLLING: Final = "sink.rolling-policy."
 _COMMIT: Final = "sink.partition-commit."
@@ -24,17 +30,14 @@ _EXTRACTOR: Final = "partition.time-extractor.kind"
 
 _SHUFFLE: Final = "sink.shuffle-by-partition.enable"
 
-_NO_COMPACTION: Final = "small files are not put together: let them grow with sink.rolling-policy.*"
+_COMPACTS, _COMPACTED_SIZE = "auto-compaction", "compaction.file-size"
 #: Flink's options that cannot be honoured, and why.
 _REFUSED: Final = {
     f"{_COMMIT}watermark-time-zone": "times of partitions are compared with the watermark as they are, without a zone",
     "partition.time-extractor.class": "headrace loads no Java code",
     f"{_COMMIT}policy.class": "headrace loads no Java code",
     f"{_COMMIT}policy.class.parameters": "headrace loads no Java code",
-    "auto-compaction": _NO_COMPACTION,
-    "compaction.file-size": _NO_COMPACTION,
-    "compaction.parallelism": _NO_COMPACTION,
-    "sink.parallelism": "a sink has the parallelism of the job: set parallelism.default",
+    "compaction.parallelism": "the driver puts files together, one after the other",
 }
 _HONOURED: Final = (
     _FILE_SIZE,
@@ -48,6 +51,7 @@ _HONOURED: Final = (
     _PATTERN,
     _FORMATTER,
     _EXTRACTOR,
+    _COMPACTED_SIZE,
 )
 
 
@@ -56,6 +60,7 @@ def read_sink_options(options: TableOptions) -> None:
     for key in _HONOURED:
         options.text(key)
     options.boolean(_SHUFFLE, default=False)
+    options.boolean(_COMPACTS, default=False)
     for key, reason in _REFUSED.items():
         if options.text(key) is not None:
             raise UnsupportedFeatureError(
@@ -85,6 +90,10 @@ def set_rolling_policy(builder: FileSink.BaseBuilder, options: TableOptions, kin
             hint="set execution.checkpointing.interval",
         )
     usual = RollingPolicy.default_rolling_policy()
+    if options.boolean(_COMPACTS, default=False):
+        for key in (_ROLLOVER, _INACTIVITY):
+            if options.text(key) is not None:
+                raise options.misplaced(key, f"without {_COMPACTS!r}, which closes files at each checkpoint")
     builder.with_rolling_policy(
         RollingPolicy.default_rolling_policy(
             usual.part_size if size is None else size.get_bytes(),
@@ -92,6 +101,20 @@ def set_rolling_policy(builder: FileSink.BaseBuilder, options: TableOptions, kin
             usual.inactivity_interval if inactivity is None else _millis(inactivity),
         )
     )
+
+
+def set_compaction(builder: FileSink.BaseBuilder, options: TableOptions) -> None:
+    """Say whether the files of a checkpoint are put together, and how large they become."""
+    wanted = options.memory(_COMPACTED_SIZE)
+    if not options.boolean(_COMPACTS, default=False):
+        if wanted is not None:
+            raise options.misplaced(_COMPACTED_SIZE, f"with {_COMPACTS!r} = 'true'")
+        return
+    size = wanted or options.memory(_FILE_SIZE)
+    if size is None:
+        builder.with_compaction()
+    else:
+        builder.with_compaction(size.get_bytes())
 
 
 def set_partition_commit(
@@ -107,16 +130,16 @@ def set_partition_commit(
         commits = (_DELAY, _SUCCESS_FILE, _TRIGGER, _PATTERN, _FORMATTER)
         given = next((key for key in commits if options.text(key) is not None), None)
         if given is not None:
-            raise options.wrong(given, f"for tables with {_KIND!r}")
+            raise options.misplaced(given, f"with {_KIND!r}")
         return
     if kind != "success-file":
-        raise options.wrong(_KIND, "'success-file': nothing else is done for a partition that is complete")
+        raise options.wrong(_KIND, "'success-file', the only policy that is supported")
     if not partition_keys:
-        raise options.wrong(_KIND, "for tables that are PARTITIONED BY columns")
+        raise options.misplaced(_KIND, "for tables that are PARTITIONED BY columns")
     pattern = options.text(_PATTERN)
     for key in (_PATTERN, _FORMATTER):
         if trigger == "process-time" and options.text(key) is not None:
-            raise options.wrong(key, f"for tables with {_TRIGGER!r} = 'partition-time'")
+            raise options.misplaced(key, f"with {_TRIGGER!r} = 'partition-time'")
     builder.with_partition_commit(
         options.duration(_DELAY) or timedelta(0),
         options.text(_SUCCESS_FILE, "_SUCCESS") or "_SUCCESS",

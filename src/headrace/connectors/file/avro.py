@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, BinaryIO, NoReturn
+from typing import IO, Any, BinaryIO, NoReturn
 
 from headrace.common.serialization import BulkWriterFactory
 from headrace.connectors.base import BATCH_RECORDS
 from headrace.connectors.file._bulk import BulkFormat, RecordBlock
 from headrace.errors import FormatError, HeadraceError, JobDefinitionError
+from headrace.formats._avro_names import with_names_of
 from headrace.formats.avro import fastavro
 
 #: What every container file begins with.
@@ -104,7 +105,11 @@ class AvroBulkFormat(BulkFormat):
             raise FormatError("this is not an Avro container file")
         file.seek(0)
         with _sound():
-            blocks = fastavro().block_reader(file, self._schema)  # has read what is in front
+            blocks = fastavro().block_reader(file)  # has read what is in front
+            if self._schema is not None:
+                schema = with_names_of(fastavro().parse_schema(self._schema), blocks.writer_schema)
+                file.seek(0)
+                blocks = fastavro().block_reader(file, schema)
         file.seek(_first_block(file, start, file.tell()))
         while file.tell() < end:
             with _sound():
@@ -215,6 +220,19 @@ class _AvroFiles(BulkWriterFactory):
 
     def create(self, stream: BinaryIO) -> _AvroWriter:
         return _AvroWriter(stream, self._schema, self._codec)
+
+    @property
+    def can_join(self) -> bool:
+        return True
+
+    def join(self, files: Iterable[IO[bytes]], stream: BinaryIO) -> None:
+        """Copy the blocks of several files to one, as they are."""
+        writer = fastavro().write.Writer(stream, self._schema, codec=self._codec)
+        for file in files:
+            with _sound():
+                for block in fastavro().block_reader(file):
+                    writer.write_block(block)
+        writer.flush()
 
 
 class _AvroWriter:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO, Self
 
 from headrace.common.serialization import BulkWriterFactory
-from headrace.common.typeinfo import RowTypeInfo, TypeInformation, Types
+from headrace.common.typeinfo import RowDataTypeInfo, RowTypeInfo, TypeInformation, Types
 from headrace.connectors.base import BATCH_RECORDS, ReaderContext
 from headrace.connectors.file import _lines
 from headrace.connectors.file._bulk import BulkFormat, RecordBlock, Values
@@ -259,6 +259,11 @@ class CsvReaderFormat(BulkFormat, StreamFormat):
         job fails, or does what it was told to do with such records. PyFlink does not have it.
         """
         return replace(self, has_single_lines=True)
+
+    def get_produced_type(self) -> TypeInformation:
+        """Return the row of the schema's columns."""
+        columns = self.schema.row_type
+        return RowDataTypeInfo(columns.get_field_types(), columns.get_field_names())
 
     def can_split(self, compression: str | None) -> bool:
         """Whether it is known that every line break ends a record."""

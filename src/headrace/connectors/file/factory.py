@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, BinaryIO, Final
+from typing import IO, Any, BinaryIO, Final
 from urllib.parse import quote
 
 from headrace.catalog.objects import CatalogTable, MetadataColumn
@@ -17,6 +17,7 @@ from headrace.connectors.file import BucketAssigner, FileSink, OutputFileConfig
 from headrace.connectors.file._partitions import list_partitions
 from headrace.connectors.file._sink_options import (
     read_sink_options,
+    set_compaction,
     set_partition_commit,
     set_rolling_policy,
     shuffles_by_partition,
@@ -56,22 +57,25 @@ class FilesystemFactory:
         path, kind = options.required("path"), options.required("format")
         interval = options.duration("source.monitor-interval")
         pattern = _path_pattern(options)
+        _read_statistics(options)
         read_sink_options(options)
         lookup_options(options, CacheKind.FULL)  # rows may be looked up in it, too
         if kind == _AVRO:
-            if pattern is not None:
-                raise UnsupportedFeatureError.not_yet(
-                    f"table {request.name!r}: {_PATH_PATTERN!r} of Avro files"
-                )
-            _no_value(options)
-            return avro_source(request, path, interval)
-        reader = file_format(options).spark_reader()
+            return avro_source(
+                request,
+                path,
+                interval,
+                name_pattern=pattern,
+                metadata=_metadata(request),
+                no_value=_no_value(options),
+            )
+        reader = file_format(options, _AVRO).spark_reader()
         base = {"basePath": path} if request.table.partition_keys else {}
         return FileTableSource(
             InputPath.parse(path, who=f"table {request.name}"),
             reader.format,
             {**reader.options, **base},
-            _metadata(request),
+            {name: _METADATA[key] for name, key in _metadata(request).items()},
             None if interval is None else interval.total_seconds(),
             reads_whole=request.is_batch,
             partition_keys=tuple(request.table.partition_keys),
@@ -86,6 +90,7 @@ class FilesystemFactory:
         path, kind = options.required("path"), options.required("format")
         settings = lookup_options(options, CacheKind.FULL)
         options.duration("source.monitor-interval")
+        _read_statistics(options)
         read_sink_options(options)
         _no_value(options)
         columns = request.table.physical_columns
@@ -103,6 +108,8 @@ class FilesystemFactory:
             raise UnsupportedFeatureError.not_yet(f"table {request.name!r}: lookups in files of {kind}")
         if options.text(_PATH_PATTERN) is not None:
             raise UnsupportedFeatureError.not_yet(f"table {request.name!r}: lookups with {_PATH_PATTERN!r}")
+        if kind == "parquet":
+            file_format(options)  # its options are for files that are written
         lines = None if kind == "parquet" else message_format(options, "format").reader(row_type)
         names = tuple(each.name for each in columns)
         rows = FileRows(InputPath.parse(path, who=f"table {request.name}"), names, lines)
@@ -121,6 +128,7 @@ class FilesystemFactory:
         path, kind = options.required("path"), options.required("format")
         options.text("source.monitor-interval")
         options.text(_PATH_PATTERN)
+        _read_statistics(options)
         read_sink_options(options)
         lookup_options(options, CacheKind.FULL)  # rows may be looked up in it, too
         if request.is_overwrite and not request.is_batch:
@@ -130,7 +138,9 @@ class FilesystemFactory:
         stored = [at for at, name in enumerate(names) if name not in request.table.partition_keys]
         row_type = RowType([RowField(columns[at].name, columns[at].type) for at in stored])
         writer = (
-            avro_writer(options, row_type) if kind == _AVRO else file_format(options).file_writer(row_type)
+            avro_writer(options, row_type)
+            if kind == _AVRO
+            else file_format(options, _AVRO).file_writer(row_type)
         )
         builder: FileSink.RowFormatBuilder | FileSink.BulkFormatBuilder
         if isinstance(writer, BulkWriterFactory):
@@ -146,6 +156,7 @@ class FilesystemFactory:
         )
         config = OutputFileConfig.builder().with_part_prefix("part").with_part_suffix(f".{kind}").build()
         set_rolling_policy(builder, options, kind)
+        set_compaction(builder, options)
         set_partition_commit(builder, options, request.table.partition_keys)
         if request.is_overwrite:
             builder.with_overwrite(*_emptied(request))
@@ -176,6 +187,11 @@ def _no_value(options: TableOptions) -> str:
     if "/" in name:
         raise options.wrong(_NO_VALUE_KEY, "the name of a directory, without slashes")
     return name
+
+
+def _read_statistics(options: TableOptions) -> None:
+    # Plans do not depend on how many rows files have, so nothing is counted either way.
+    options.choice("source.report-statistics", ("ALL", "NONE"), "ALL")
 
 
 def _path_pattern(options: TableOptions) -> str | None:
@@ -225,6 +241,13 @@ class _StoredRows(BulkWriterFactory):
     def create(self, stream: BinaryIO) -> BulkWriter:
         return _StoredRowsWriter(self.factory.create(stream), self.stored)
 
+    @property
+    def can_join(self) -> bool:
+        return self.factory.can_join
+
+    def join(self, files: Iterable[IO[bytes]], stream: BinaryIO) -> None:
+        self.factory.join(files, stream)
+
 
 class _StoredRowsWriter(BulkWriter):
     def __init__(self, writer: BulkWriter, stored: tuple[int, ...]) -> None:
@@ -241,13 +264,14 @@ class _StoredRowsWriter(BulkWriter):
 
 
 def _metadata(request: TableRequest) -> dict[str, str]:
+    """Return Flink's keys of the metadata columns, by name."""
     made = {}
     for column in request.table.source_columns:
         if isinstance(column, MetadataColumn):
             if column.metadata_key not in _METADATA:
                 raise SqlValidationError(
                     f"table {request.name!r}: files have no metadata column {column.metadata_key!r}",
-                    hint=f"there are: {', '.join(_METADATA)}",
+                    hint=f"available: {', '.join(_METADATA)}",
                 )
-            made[column.name] = _METADATA[column.metadata_key]
+            made[column.name] = column.metadata_key
     return made

@@ -5,9 +5,9 @@ ORC has no checksums, and its C++ reader trusts what it reads: a damaged file ma
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 import pyarrow as pa
 from pyarrow import orc
@@ -165,3 +165,12 @@ class _OrcFiles:
         writer = orc.ORCWriter(pa.PythonFile(stream, "w"), **dict(self.options))
         schema = self.columns.schema
         return ColumnWriter(writer.write, writer.close, self.columns, schema, "ORC", _BLOCK_ROWS)
+
+    def join(self, files: Iterable[IO[bytes]], stream: BinaryIO) -> None:
+        """Write the stripes of several files to one."""
+        writer = self(stream)
+        for file in files:
+            whole = orc.ORCFile(file)
+            stripes = (whole.read_stripe(index) for index in range(whole.nstripes))
+            writer.add_tables(pa.Table.from_batches([stripe]) for stripe in stripes)
+        writer.finish()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, BinaryIO
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import IO, Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,6 +14,7 @@ from headrace.config.table_options import TableOptions
 from headrace.connectors.base import BATCH_RECORDS
 from headrace.connectors.file._bulk import RecordBlock
 from headrace.connectors.file._column_writer import ColumnWriter
+from headrace.connectors.file._parquet_layout import ParquetLayout, parquet_layout
 from headrace.connectors.file._second_try import CarefulFormat
 from headrace.errors import JobDefinitionError, UnsupportedFeatureError
 from headrace.formats.columns import ArrowRows, RowColumns, check_row_type
@@ -123,13 +124,16 @@ class ParquetFormat:
     """'format' = 'parquet': files of tables."""
 
     def __init__(self, options: TableOptions) -> None:
-        """Take the table's options for the format; it has none."""
+        self._layout = parquet_layout(options)
 
     def spark_reader(self) -> SparkReader:
         return SparkReader("parquet")
 
     def file_writer(self, row_type: RowType) -> RowDataBulkWriterFactory:
-        return ParquetBulkWriters.for_row_type(row_type)
+        columns = RowColumns(check_row_type(row_type, "format 'parquet'"))
+        return RowDataBulkWriterFactory(
+            _ParquetFiles(columns, is_utc_timestamp=False, layout=self._layout), row_type
+        )
 
 
 class ParquetBulkWriters:
@@ -159,13 +163,23 @@ class ParquetBulkWriters:
 class _ParquetFiles:
     columns: RowColumns
     is_utc_timestamp: bool
+    layout: ParquetLayout = field(default_factory=ParquetLayout)
 
     def __call__(self, stream: BinaryIO) -> ColumnWriter:
         schema = self.columns.schema
         if self.is_utc_timestamp:
             schema = pa.schema([_in_utc(field) for field in schema])
-        writer = pq.ParquetWriter(pa.PythonFile(stream, "w"), schema)
-        return ColumnWriter(writer.write_table, writer.close, self.columns, schema, "Parquet", ROW_GROUP_ROWS)
+        writer = pq.ParquetWriter(pa.PythonFile(stream, "w"), schema, **dict(self.layout.properties))
+        limits = ROW_GROUP_ROWS, self.layout.row_group_bytes
+        return ColumnWriter(writer.write_table, writer.close, self.columns, schema, "Parquet", *limits)
+
+    def join(self, files: Iterable[IO[bytes]], stream: BinaryIO) -> None:
+        """Write the row groups of several files to one, small ones together."""
+        writer = self(stream)
+        for file in files:
+            parquet = pq.ParquetFile(file)
+            writer.add_tables(parquet.read_row_group(index) for index in range(parquet.num_row_groups))
+        writer.finish()
 
 
 def _in_utc(field: pa.Field) -> pa.Field:

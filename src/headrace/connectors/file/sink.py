@@ -31,6 +31,7 @@ from headrace.connectors.file._policies import (
     PartitionTime,
     RollingPolicy,
 )
+from headrace.connectors.file._publisher import FilePublisher
 from headrace.connectors.file._writer import FileWriter
 from headrace.errors import ConnectorError, JobDefinitionError, UnsupportedFeatureError
 from headrace.storage.locations import Location, locate
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from headrace.common.typeinfo import TypeInformation
 
 _CHECK_INTERVAL_MS = 60_000
+_COMPACTED_SIZE = 128 << 20
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,8 @@ class FileSink(Sink):
     partition_commit: PartitionCommit | None = None
     #: What is replaced; None: files come beside those that are there.
     overwrite: Overwrite | None = None
+    #: How large, in bytes, small files of a checkpoint become together; None: they stay as they are.
+    compacted_size: int | None = None
 
     @staticmethod
     def for_row_format(base_path: str | os.PathLike[str], encoder: Encoder) -> FileSink.RowFormatBuilder:
@@ -108,6 +112,11 @@ class FileSink(Sink):
     def get_transformer(self) -> None:
         """Rows need no preparation."""
 
+    @property
+    def goes_by_watermark(self) -> bool:
+        """Whether buckets are marked as complete by event time."""
+        return self.partition_commit is not None and self.partition_commit.partition_time is not None
+
     def for_type(self, type_info: TypeInformation | None) -> FileSink:
         """Return the sink for records of a declared type, by which lines of text are written."""
         return replace(self, format=self.format.for_type(type_info))
@@ -123,16 +132,16 @@ class FileSink(Sink):
     ) -> Committer:
         """Make the driver's half. The clock, in epoch seconds, is what files grow old by."""
         context = context or CommitterContext()
+        publisher = FilePublisher(self.base, self.config, self.format.join, context)
         if self.overwrite is not None:
-            return OverwritingCommitter(self.base, self.config, self.overwrite, context=context)
+            return OverwritingCommitter(publisher, self.overwrite, compacted_size=self.compacted_size)
         return FileCommitter(
-            self.base,
-            self.config,
+            publisher,
             self.rolling_policy,
-            context=context,
             check_interval_ms=self.bucket_check_interval,
             can_append=self.format.can_append,
             partition_commit=self.partition_commit,
+            compacted_size=self.compacted_size,
             clock=clock,
         )
 
@@ -148,6 +157,7 @@ class FileSink(Sink):
             self._check_interval = _CHECK_INTERVAL_MS
             self._partition_commit: PartitionCommit | None = None
             self._overwrite: Overwrite | None = None
+            self._compacted_size: int | None = None
 
         def with_bucket_assigner(self, bucket_assigner: BucketAssigner) -> Self:
             """Choose the directories; without it, one an hour of processing time."""
@@ -224,11 +234,27 @@ class FileSink(Sink):
             self._overwrite = Overwrite(buckets)
             return self
 
+        def with_compaction(self, file_size: int = _COMPACTED_SIZE) -> Self:
+            """Put the small files of each checkpoint together before they appear. PyFlink has it for tables only.
+
+            Every checkpoint closes all files. The driver then joins those of a bucket, whichever subtasks wrote them.
+
+            Args:
+                file_size: How large files become, in bytes. Larger ones are published as they are.
+
+            Raises:
+                JobDefinitionError: The size is not positive.
+            """
+            if file_size <= 0:
+                raise JobDefinitionError(
+                    f"FileSink.with_compaction: file_size must be positive; got {file_size}"
+                )
+            self._compacted_size = file_size
+            return self
+
         def enable_compact(self, strategy: object, compactor: object) -> NoReturn:
-            """Raise `UnsupportedFeatureError`: small files are not compacted yet."""
-            raise UnsupportedFeatureError.not_yet(
-                "FileSink.enable_compact", "use a RollingPolicy with larger part files"
-            )
+            """Raise `UnsupportedFeatureError`: there are no strategies for compaction yet."""
+            raise UnsupportedFeatureError.not_yet("FileSink.enable_compact", "use with_compaction(file_size)")
 
         def disable_compact(self) -> Self:
             """Do not put small files together, which is how it is."""
@@ -239,6 +265,7 @@ class FileSink(Sink):
 
             Raises:
                 JobDefinitionError: The base path is a file, or prefix or suffix are no part of a file name.
+                UnsupportedFeatureError: Files are to be compacted, and their format cannot be joined.
                 ConnectorError: The file system cannot be reached.
             """
             for part in (self._config.part_prefix, self._config.part_suffix):
@@ -247,6 +274,10 @@ class FileSink(Sink):
                         f"FileSink: prefix and suffix must not contain a slash; got {part!r}",
                         hint="use a bucket assigner to write into subdirectories",
                     )
+            if self._compacted_size is not None and not self._format.can_join:
+                raise UnsupportedFeatureError.not_yet(
+                    "FileSink.with_compaction: files of this format", "use Parquet, ORC, Avro or a row format"
+                )
             base = locate(self._base_path, who="FileSink")
             try:
                 kind = base.look_up().kind
@@ -261,11 +292,12 @@ class FileSink(Sink):
                 base,
                 self._format,
                 self._assigner,
-                self._policy,
+                self._policy if self._compacted_size is None else self._policy.closing_with_checkpoints(),
                 self._config,
                 self._check_interval,
                 self._partition_commit,
                 self._replacing(),
+                self._compacted_size,
             )
 
         def _replacing(self) -> Overwrite | None:

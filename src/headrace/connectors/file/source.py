@@ -8,6 +8,7 @@ its last. What is in a file is the business of its format (`_formats`), which ma
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from datetime import timedelta
 from typing import Any, cast
 
 from headrace.common.time import Duration, as_millis
+from headrace.common.typeinfo import TypeInformation
 from headrace.connectors import base
 from headrace.connectors.file._bulk import BulkFormat
 from headrace.connectors.file._formats import FileFormat, StreamFormat
@@ -171,6 +173,8 @@ class FileSource(base.Source):
     split_bytes: int | None
     #: None reads what is there and ends.
     discovery_interval_ms: int | None
+    #: A regular expression that the paths of files must match as a whole; None: all are read.
+    name_pattern: str | None = None
 
     @staticmethod
     def for_record_stream_format(
@@ -221,6 +225,10 @@ class FileSource(base.Source):
         """Make the worker's half."""
         return self.format.create_reader()
 
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return the type of the records, if the format knows it."""
+        return self.format.get_produced_type()
+
 
 def _begin(file_format: FileFormat, paths: Sequence[str | os.PathLike[str]]) -> FileSourceBuilder:
     if not paths:
@@ -250,10 +258,14 @@ class _FileEnumerator(base.SplitEnumerator):
         splits: list[FileSplit] = []
         for file in found:
             # An empty file may have been made a moment ago by somebody who is about to write it.
-            if file.size and file.location not in self._known:
+            if file.size and file.location not in self._known and self._is_wanted(file.location):
                 self._known.add(file.location)
                 splits += _cut(file, self._source.format, self._source.split_bytes)
         return splits
+
+    def _is_wanted(self, location: Location) -> bool:
+        pattern = self._source.name_pattern
+        return pattern is None or re.fullmatch(pattern, location.path) is not None
 
     @property
     def is_complete(self) -> bool:

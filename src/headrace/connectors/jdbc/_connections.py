@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _FIRST_DELAY_S = 0.1
-_LONGEST_DELAY_S = 10.0
 
 #: Classes of SQLSTATE that may pass: connection, rollback, resources, locks, shutdown.
 _TRANSIENT_STATES = ("08", "40", "53", "55P03", "57P")
@@ -109,7 +108,7 @@ def transact(
             is_transient = _is_transient(error)
             if not is_transient or tries >= max_retries:
                 raise _failure(options, what, error, retryable=is_transient) from _shown_cause(options, error)
-            delay = min(_FIRST_DELAY_S * 2**tries, _LONGEST_DELAY_S) * random.uniform(0.5, 1.0)
+            delay = min(_FIRST_DELAY_S * 2**tries, options.longest_retry_delay_s) * random.uniform(0.5, 1.0)
             tries += 1
             _log.warning(
                 "%s failed; retrying in %.1f s (retry %d of %d): %s",

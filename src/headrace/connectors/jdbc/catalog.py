@@ -172,7 +172,7 @@ def jdbc_catalog(options: Mapping[str, str], comment: str | None) -> JdbcCatalog
         raise CatalogError(f"a jdbc catalog needs the option {missing[0]!r}")
     if unknown := sorted(set(options) - {"type", *_OPTIONS}):
         raise CatalogError(
-            f"a jdbc catalog has no option {unknown[0]!r}", hint=f"it has {', '.join(_OPTIONS)}"
+            f"a jdbc catalog has no option {unknown[0]!r}", hint=f"available: {', '.join(_OPTIONS)}"
         )
     catalog = JdbcCatalog(*(options[key] for key in _OPTIONS), properties=options, comment=comment)
     if catalog.database(catalog.default_database) is None:

@@ -28,7 +28,7 @@ def type_of_column(table: str, column: Mapping[str, Any]) -> t.DataType:
     made = found(column["type"]) if found is not None else None
     if made is None:
         raise CatalogError(
-            f"table {table}: column {column['name']!r} has the type {column['type']}, which has no counterpart",
+            f"table {table}: column {column['name']!r} has the type {column['type']}, which has no SQL type here",
             hint="declare the columns that you need with CREATE TABLE and 'connector' = 'jdbc'",
         )
     return made.with_nullability(bool(column["nullable"]))

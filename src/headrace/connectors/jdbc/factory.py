@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
 from headrace.catalog.objects import CatalogTable, PhysicalColumn
 from headrace.common.changelog import UPSERT
+from headrace.common.time import Duration
 from headrace.config.table_options import TableOptions
 from headrace.connectors.base import Sink, Source
 from headrace.connectors.jdbc import JdbcConnectionOptions, JdbcExecutionOptions, JdbcPartition, JdbcSink
@@ -17,7 +19,8 @@ from headrace.connectors.jdbc.changelog_sink import JdbcChangelogSink
 from headrace.connectors.jdbc.lookup import JdbcLookup, JdbcTableLookup
 from headrace.connectors.jdbc.source import FETCH_ROWS
 from headrace.connectors.jdbc.table import JdbcTableSource, TypedRows, can_hold
-from headrace.connectors.lookup_tables import TableLookup, lookup_options
+from headrace.connectors.lookup import LookupCacheOptions
+from headrace.connectors.lookup_tables import CacheKind, LookupOptions, TableLookup, lookup_options
 from headrace.connectors.tables import APPEND, SinkAbility, TableRequest
 from headrace.errors import SqlValidationError, UnsupportedFeatureError
 
@@ -27,6 +30,8 @@ __all__ = ["JdbcFactory"]
 _BATCH_ROWS: Final = 100
 _INTERVAL: Final = timedelta(seconds=1)
 _MAX_RETRIES: Final = 3
+#: Longer than this no database is waited for at a time, whatever 'connection.max-retry-timeout' allows.
+_LONGEST_RETRY_DELAY: Final = timedelta(seconds=10)
 
 
 class JdbcFactory:
@@ -36,10 +41,10 @@ class JdbcFactory:
         options = request.options
         connection, table = _connection(options), options.required("table-name")
         _execution(options)  # the table may be written, too
-        lookup_options(options)  # and rows looked up in it
+        _lookup_options(options)  # and rows looked up in it
         columns = _columns(request)
         key = request.table.primary_key
-        fetch = options.integer("scan.fetch-size")
+        fetch = _fetch_size(options)
         return JdbcTableSource(
             connection,
             table,
@@ -55,8 +60,8 @@ class JdbcFactory:
         connection, table = _connection(options), options.required("table-name")
         _execution(options)  # the table may be written, too
         _partition(options)
-        options.integer("scan.fetch-size")
-        settings, columns = lookup_options(options), _columns(request)
+        _fetch_size(options)
+        settings, columns = _lookup_options(options), _columns(request)
         names = tuple(column.name for column in columns)
         asked = JdbcLookup(connection, table, names, tuple(keys), max_retries=settings.max_retries)
         rows = JdbcTableLookup(asked, TypedRows(table, names, tuple(column.type for column in columns)))
@@ -73,8 +78,8 @@ class JdbcFactory:
             _execution(options),
         )
         _partition(options)  # the table may be read, too
-        lookup_options(options)
-        options.integer("scan.fetch-size")
+        _lookup_options(options)
+        _fetch_size(options)
         columns = tuple(column.name for column in request.table.sink_columns)
         key = request.table.primary_key
         if key is not None:
@@ -98,14 +103,44 @@ def _columns(request: TableRequest) -> Sequence[PhysicalColumn]:
 
 
 def _connection(options: TableOptions) -> JdbcConnectionOptions:
+    longest = options.duration("connection.max-retry-timeout")
+    if longest is not None and longest < timedelta(seconds=1):
+        raise options.wrong("connection.max-retry-timeout", "at least a second")
     connection = JdbcConnectionOptions(
         options.required("url"),
         options.text("username"),
         options.text("password"),
         options.text("driver"),
+        min(_LONGEST_RETRY_DELAY if longest is None else longest, _LONGEST_RETRY_DELAY).total_seconds(),
     )
     engine_for(connection)  # says what to install, before anything runs; it does not connect
     return connection
+
+
+def _fetch_size(options: TableOptions) -> int | None:
+    # Rows are asked for in pages, each in a statement of its own: when transactions end makes no difference.
+    options.boolean("scan.auto-commit", default=True)
+    return options.integer("scan.fetch-size")
+
+
+def _lookup_options(options: TableOptions) -> LookupOptions:
+    """Read the options of lookups, also under the names that they had before Flink 1.16."""
+    found = lookup_options(options)
+    rows, kept = options.integer("lookup.cache.max-rows"), options.duration("lookup.cache.ttl")
+    keeps_missing = options.boolean("lookup.cache.caching-missing-key", default=True)
+    if rows is None and kept is None:
+        return found
+    if rows is None or kept is None:
+        raise options.error(
+            "options 'lookup.cache.max-rows' and 'lookup.cache.ttl' belong together; one of them is missing",
+            "set both, or 'lookup.cache' = 'PARTIAL' with 'lookup.partial-cache.*'",
+        )
+    if found.cache is not CacheKind.NONE or rows < 1 or kept <= timedelta(0):
+        return found
+    cache = LookupCacheOptions(
+        rows, Duration.of_millis(kept // timedelta(milliseconds=1)), cache_missing_key=keeps_missing
+    )
+    return replace(found, cache=CacheKind.PARTIAL, partial=cache)
 
 
 def _partition(options: TableOptions) -> JdbcPartition | None:

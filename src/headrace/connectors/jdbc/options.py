@@ -24,6 +24,8 @@ class JdbcConnectionOptions:
     user_name: str | None = None
     password: str | None = field(default=None, repr=False)
     driver_name: str | None = None
+    #: How long a worker waits at most before it asks a database again that was away.
+    longest_retry_delay_s: float = 10.0
     #: Understood where the program runs, since paths are relative to its directory and not to a worker's.
     _parsed: DatabaseUrl = field(init=False, repr=False, compare=False)
 

@@ -121,8 +121,8 @@ class TypedRows:
                 values.append(None if value is None else _CONVERT[type(kind)](value))
             except (TypeError, ValueError, ArithmeticError) as error:
                 raise FormatError(
-                    f"JDBC: {self.table}, column {self.columns[index]!r}: {value!r} is no "
-                    f"{kind.summary_without_null()}: {error}",
+                    f"JDBC: {self.table}: cannot convert {value!r} to "
+                    f"{kind.summary_without_null()} (column {self.columns[index]!r}): {error}",
                     example=row,
                     hint="declare the column with the type it has in the database",
                 ) from None

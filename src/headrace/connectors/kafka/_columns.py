@@ -7,11 +7,13 @@ from typing import Final
 
 from headrace.catalog.objects import MetadataColumn, PhysicalColumn
 from headrace.config.table_options import TableOptions
+from headrace.connectors.kafka._table_topics import TableTopics
 from headrace.connectors.kafka.table import (
     METADATA,
     WRITABLE_METADATA,
     ColumnPlace,
     KafkaRows,
+    Partitioner,
     TableRecords,
 )
 from headrace.connectors.tables import TableRequest
@@ -55,14 +57,12 @@ class KafkaColumns:
         self.value_format = message_format(options, "format", "value.format")
         names = [column.name for column in columns]
         prefix = options.text("key.fields-prefix", "") or ""
-        included = options.text("value.fields-include", "ALL")
+        included = options.choice("value.fields-include", ("ALL", "EXCEPT_KEY"), "ALL")
         self.key_format: MessageFormat | None = None
         if options.text("key.format") is not None:
             self.key_format = message_format(options, "key.format")
             if isinstance(self.key_format, ChangelogFormat):
                 raise options.wrong("key.format", "a format of rows, not of changes")
-        if included not in ("ALL", "EXCEPT_KEY"):
-            raise options.wrong("value.fields-include", "ALL or EXCEPT_KEY")
         if prefix and included == "ALL":
             raise SqlValidationError(
                 f"table {options.table!r}: 'key.fields-prefix' needs 'value.fields-include' = 'EXCEPT_KEY'"
@@ -130,21 +130,21 @@ def rows_of(
 def records_of(
     request: TableRequest,
     options: TableOptions,
-    topic: str,
+    topics: TableTopics,
     keys: Sequence[str],
     *,
     is_upsert: bool = False,
-    is_round_robin: bool = False,
+    partitioner: Partitioner = "default",
 ) -> TableRecords:
     """Return what makes records of rows.
 
     Args:
         request: The table.
         options: Its options.
-        topic: Where records are written.
+        topics: Where records are written.
         keys: The columns that are in the key.
         is_upsert: Whether deleted rows are written as tombstones.
-        is_round_robin: Whether records go to one partition after the other.
+        partitioner: What chooses the partitions of records.
     """
     columns = request.table.sink_columns
     physical = [at for at, column in enumerate(columns) if isinstance(column, PhysicalColumn)]
@@ -154,7 +154,13 @@ def records_of(
         if isinstance(column, MetadataColumn)
     }
     layout = KafkaColumns(options, [column for column in columns if isinstance(column, PhysicalColumn)], keys)
-    layout.name_subjects(topic)
+    if topics.single is not None:
+        layout.name_subjects(topics.single)
+    elif "topic" not in metadata:
+        raise SqlValidationError(
+            f"table {request.name!r}: rows can go to several topics, and no column says to which",
+            hint="name one 'topic', or add a column: topic STRING METADATA",
+        )
     value_columns = [physical[at] for at in layout.value]
     key_columns = [physical[at] for at in layout.key]
     value = layout.value_format.writer(layout.value_type)
@@ -162,14 +168,14 @@ def records_of(
     if layout.key_format is not None:
         key = layout.key_format.writer(layout.key_type)
     return TableRecords(
-        topic,
+        topics,
         value,
         value_columns,
         key,
         key_columns,
         metadata,
         is_upsert=is_upsert,
-        is_round_robin=is_round_robin,
+        partitioner=partitioner,
     )
 
 
@@ -179,7 +185,7 @@ def _metadata(table: str, column: MetadataColumn, known: Sequence[str]) -> str:
         raise SqlValidationError(
             f"table {table!r}: metadata {column.metadata_key!r} cannot be "
             f"{'written to' if known is WRITABLE_METADATA else 'read from'} Kafka{is_virtual}",
-            hint=f"there are: {', '.join(known)}",
+            hint=f"available: {', '.join(known)}",
         )
     return column.metadata_key
 
@@ -196,9 +202,9 @@ def _format_metadata(table: str, column: MetadataColumn, made: MessageFormat) ->
         listed = ", ".join(f"{_VALUE}{each}" for each in known)
         raise SqlValidationError(
             f"table {table!r}: the format of the value has no metadata {column.metadata_key!r}",
-            hint=f"there are: {listed}"
+            hint=f"available: {listed}"
             if listed
-            else "only formats of change events, such as debezium-json, have some",
+            else "only formats of change events, such as debezium-json, have metadata",
         )
     if type(column.type) is not type(known[key]):
         raise SqlValidationError(

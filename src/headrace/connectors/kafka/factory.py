@@ -12,14 +12,25 @@ from headrace.connectors.base import DeliveryGuarantee, Sink, Source
 from headrace.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink, KafkaSource
 from headrace.connectors.kafka._columns import key_columns_of, records_of, rows_of
 from headrace.connectors.kafka._properties import kafka_library
-from headrace.connectors.kafka._table_offsets import BOUNDED, STARTUP, offsets_of
+from headrace.connectors.kafka._table_offsets import offsets_of
+from headrace.connectors.kafka._table_topics import TableTopics
+from headrace.connectors.kafka.source import KafkaSourceBuilder
+from headrace.connectors.kafka.table import Partitioner
 from headrace.connectors.tables import APPEND, SinkAbility, TableRequest
 from headrace.errors import SqlValidationError, UnsupportedFeatureError
 from headrace.formats.tables import ChangelogFormat, message_format
 
-__all__ = ["PROPERTIES", "KafkaFactory", "known_options", "refuse_parallelism", "sink_of"]
+__all__ = ["PROPERTIES", "KafkaFactory", "known_options", "refuse_options", "sink_of", "source_of"]
 
 PROPERTIES: Final = "properties."
+_PARTITIONERS: Final[tuple[Partitioner, ...]] = ("default", "fixed", "round-robin")
+#: Options of Flink that cannot be honoured: why, and what to do.
+_REFUSED: Final = {
+    "sink.transaction-naming-strategy": (
+        "each subtask of a sink uses one transactional id for all its transactions, so there is nothing to choose",
+        "leave it out; 'sink.transactional-id-prefix' is what the ids begin with",
+    ),
+}
 
 
 class KafkaFactory:
@@ -31,24 +42,13 @@ class KafkaFactory:
 
     def source(self, request: TableRequest) -> Source:
         options = known_options(request)
-        topics, pattern = options.text("topic"), options.text("topic-pattern")
-        if (topics is None) == (pattern is None):
-            raise SqlValidationError(f"table {request.name!r}: give either 'topic' or 'topic-pattern'")
-        builder = KafkaSource.builder()
-        if topics is not None:
-            builder.set_topics(*(each.strip() for each in topics.split(";")))
-        else:
-            builder.set_topic_pattern(pattern or "")
+        _refuse_primary_key(request)
+        topics = TableTopics.of(options)
         properties = options.prefixed(PROPERTIES)
-        builder.set_properties(properties)
-        interval = options.duration("scan.topic-partition-discovery.interval")
-        if interval is not None:
-            milliseconds = interval // timedelta(milliseconds=1)
-            builder.set_property("partition.discovery.interval.ms", str(milliseconds))
-        topic = (topics or "").split(";")[0].strip()
-        builder.set_starting_offsets(offsets_of(options, "startup", STARTUP, topic, properties))
-        if options.text("scan.bounded.mode", "unbounded") != "unbounded":
-            builder.set_bounded(offsets_of(options, "bounded", BOUNDED, topic, properties))
+        builder = source_of(options, topics, properties)
+        starting = offsets_of(options, "startup", topics, properties)
+        assert starting is not None
+        builder.set_starting_offsets(starting)
         return builder.set_deserializer(rows_of(request, options, key_columns_of(options))).build()
 
     def ability(self, table: CatalogTable) -> SinkAbility:
@@ -57,41 +57,60 @@ class KafkaFactory:
 
     def sink(self, request: TableRequest) -> Sink:
         options = known_options(request)
-        topic = options.required("topic")
-        if options.text("topic-pattern") is not None or ";" in topic:
-            raise SqlValidationError(f"table {request.name!r}: one that is written must name one 'topic'")
-        partitioner = options.text("sink.partitioner", "default")
-        if partitioner == "fixed":
-            raise UnsupportedFeatureError(
-                f"table {request.name!r}: 'sink.partitioner' = 'fixed' cannot be honoured: in every epoch Spark "
-                "decides which task writes which rows",
-                feature="sink.partitioner fixed",
-                hint="use 'default', by key, or 'round-robin'",
-            )
-        if partitioner not in ("default", "round-robin"):
-            raise options.wrong(
-                "sink.partitioner", "'default' or 'round-robin'; classes in Java cannot be loaded"
-            )
+        _refuse_primary_key(request)
+        topics = TableTopics.of(options)
+        partitioner = _partitioner(options)
         keys = key_columns_of(options)
         if partitioner == "round-robin" and keys:
             raise SqlValidationError(
                 f"table {request.name!r}: 'sink.partitioner' = 'round-robin' cannot be used with 'key.fields'",
                 hint="leave one of them out: records with keys go where their keys belong",
             )
-        is_round_robin = partitioner == "round-robin"
-        return sink_of(options, records_of(request, options, topic, keys, is_round_robin=is_round_robin))
+        return sink_of(options, records_of(request, options, topics, keys, partitioner=partitioner))
 
 
-def sink_of(options: TableOptions, records: KafkaRecordSerializationSchema) -> Sink:
+def source_of(options: TableOptions, topics: TableTopics, properties: dict[str, str]) -> KafkaSourceBuilder:
+    """Return a source of the topics, with the end and the discovery of partitions that the options name."""
+    builder = KafkaSource.builder().set_properties(properties)
+    topics.subscribe(builder)
+    interval = options.duration("scan.topic-partition-discovery.interval")
+    if interval is not None:
+        milliseconds = interval // timedelta(milliseconds=1)
+        builder.set_property("partition.discovery.interval.ms", str(milliseconds))
+    stopping = offsets_of(options, "bounded", topics, properties)
+    return builder if stopping is None else builder.set_bounded(stopping)
+
+
+def _partitioner(options: TableOptions) -> Partitioner:
+    for name in _PARTITIONERS:
+        if name == options.text("sink.partitioner", "default"):
+            return name
+    raise options.wrong(
+        "sink.partitioner", f"one of {', '.join(_PARTITIONERS)}; classes in Java cannot be loaded"
+    )
+
+
+def _refuse_primary_key(request: TableRequest) -> None:
+    if request.table.primary_key is None:
+        return
+    made = message_format(request.options, "format", "value.format")
+    if not isinstance(made, ChangelogFormat):
+        name = request.options.text("value.format") or request.options.text("format")
+        raise SqlValidationError(
+            f"table {request.name!r}: a table of 'kafka' with the format {name!r} cannot have a primary key: nothing "
+            "keeps two records from having the same key",
+            hint="leave the key out, or use 'connector' = 'upsert-kafka', where a record replaces the one before it",
+        )
+
+
+def sink_of(options: TableOptions, records: KafkaRecordSerializationSchema) -> KafkaSink:
     """Return what writes records, with the guarantee that the options name."""
     builder = KafkaSink.builder()
     for name, value in options.prefixed(PROPERTIES).items():
         if name != "group.id":  # for reading
             builder.set_property(name, value)
-    given = options.text("sink.delivery-guarantee", DeliveryGuarantee.AT_LEAST_ONCE.value)
     known = {each.value: each for each in DeliveryGuarantee}
-    if given not in known:
-        raise options.wrong("sink.delivery-guarantee", f"one of {', '.join(known)}")
+    given = options.choice("sink.delivery-guarantee", tuple(known), DeliveryGuarantee.AT_LEAST_ONCE.value)
     builder.set_delivery_guarantee(known[given])
     prefix = options.text("sink.transactional-id-prefix")
     if prefix is not None:
@@ -101,19 +120,18 @@ def sink_of(options: TableOptions, records: KafkaRecordSerializationSchema) -> S
     return builder.set_record_serializer(records).build()
 
 
-def refuse_parallelism(options: TableOptions) -> None:
-    """Refuse options that say how many tasks read or write a table.
+def refuse_options(options: TableOptions) -> None:
+    """Refuse options of Flink that cannot be honoured.
 
     Raises:
         UnsupportedFeatureError: One of them is set.
     """
-    for key in ("scan.parallelism", "sink.parallelism"):
+    for key, (reason, hint) in _REFUSED.items():
         if options.text(key) is not None:
             raise UnsupportedFeatureError(
-                f"table {options.table!r}: option {key!r} cannot be honoured: all operators of a table job have one "
-                "parallelism",
+                f"table {options.table!r}: option {key!r} cannot be honoured: {reason}",
                 feature=key,
-                hint="set 'table.exec.resource.default-parallelism' for the job",
+                hint=hint,
             )
 
 
@@ -122,12 +140,12 @@ def known_options(request: TableRequest) -> TableOptions:
     kafka_library()  # says what to install, before anything runs
     options = request.options
     for key in (
-        *("topic-pattern", "scan.startup.mode", "scan.startup.specific-offsets"),
+        *("topic", "topic-pattern", "scan.startup.mode", "scan.startup.specific-offsets"),
         *("scan.startup.timestamp-millis", "scan.bounded.mode", "scan.bounded.specific-offsets"),
         *("scan.bounded.timestamp-millis", "scan.topic-partition-discovery.interval"),
         *("sink.delivery-guarantee", "sink.transactional-id-prefix", "sink.partitioner"),
     ):
         options.text(key)
-    refuse_parallelism(options)
+    refuse_options(options)
     options.required(f"{PROPERTIES}bootstrap.servers")
     return options

@@ -130,6 +130,10 @@ class KafkaRecordSerializationSchema(SerializationSchema):
         """Begin without settings; a topic and a schema for values are needed."""
         return KafkaRecordSerializationSchemaBuilder()
 
+    def in_subtask(self, subtask: int, epoch: int) -> KafkaRecordSerializationSchema:
+        """Return the schema for records that a subtask writes in an epoch."""
+        return self
+
     def to_record(
         self, element: Any, timestamp: int | None, partitions_of: Callable[[str], int]
     ) -> KafkaProducerRecord | None:

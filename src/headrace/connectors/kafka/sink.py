@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from headrace.connectors.base import (
@@ -24,6 +24,7 @@ from headrace.connectors.base import (
 from headrace.connectors.kafka._clients import Trouble, failure, make_client
 from headrace.connectors.kafka._properties import KafkaProperties, kafka_library
 from headrace.connectors.kafka._publisher import KafkaPublisher
+from headrace.connectors.kafka._reducing import FlushMode, ReducingWriter
 from headrace.connectors.kafka._transactions import Staged, _produce_one
 from headrace.connectors.kafka.records import KafkaRecordSerializationSchema
 from headrace.connectors.write_ahead import Publisher, WriteAheadSink
@@ -65,16 +66,26 @@ class KafkaSink(WriteAheadSink):
     properties: KafkaProperties
     guarantee: DeliveryGuarantee = DeliveryGuarantee.NONE
     transactional_id_prefix: str | None = None
+    #: Set: writers keep the last row of each key and write it later.
+    flush_mode: FlushMode | None = None
 
     @staticmethod
     def builder() -> KafkaSinkBuilder:
         """Begin without settings; servers and a record serializer are needed."""
         return KafkaSinkBuilder()
 
+    def get_transformer(self) -> None:
+        """Rows need no preparation: the serializer asks for the topic of each record itself."""
+
     @property
     def delivery_guarantee(self) -> DeliveryGuarantee:
         """What was asked for."""
         return self.guarantee
+
+    @property
+    def waits_for_barriers(self) -> bool:
+        """Records leave by themselves, unless they are of a transaction or wait in a buffer."""
+        return self.guarantee is DeliveryGuarantee.EXACTLY_ONCE or self.flush_mode is not None
 
     def producer_config(self) -> dict[str, Any]:
         """Return what producers are made with."""
@@ -101,9 +112,10 @@ class KafkaSink(WriteAheadSink):
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
         """Make the worker's half."""
-        if self.guarantee is DeliveryGuarantee.EXACTLY_ONCE:
-            return super().create_writer(context)
-        return _ProducingWriter(self)
+        sink = replace(self, serializer=self.serializer.in_subtask(context.subtask, context.epoch))
+        is_exact = self.guarantee is DeliveryGuarantee.EXACTLY_ONCE
+        writer = super(KafkaSink, sink).create_writer(context) if is_exact else _ProducingWriter(sink)
+        return writer if self.flush_mode is None else ReducingWriter(writer, self.flush_mode)
 
     def create_committer(self, context: CommitterContext | None = None) -> Committer | None:  # type: ignore[override]  # none, where workers publish
         """Make the driver's half, if it publishes."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from headrace.common.serialization import DeserializationSchema
+from headrace.common.serialization import DeserializationSchema, produced_type_of
 from headrace.common.typeinfo import TypeInformation
 from headrace.connectors.base import Boundedness, Source, SourceReader, SplitEnumerator
 from headrace.connectors.kafka._clients import make_client
@@ -79,9 +79,9 @@ class KafkaSource(KafkaSourceSettings, Source):
         """Make the worker's half."""
         return KafkaReader(self)
 
-    def get_produced_type(self) -> TypeInformation:
-        """Return the type of the records."""
-        return self.deserializer.get_produced_type()
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return the type of the records, which is that of the deserializer."""
+        return produced_type_of(self.deserializer)
 
 
 class KafkaSourceBuilder:

@@ -6,6 +6,7 @@ topic, partition, offset, timestamp, headers | key: bytes -> row | value: bytes 
 
 from __future__ import annotations
 
+import copy
 import datetime
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import Any, Final, Literal
 
 from headrace.common.serialization import DeserializationSchema, SerializationSchema
 from headrace.common.types import Row, RowKind
+from headrace.connectors.kafka._table_topics import TableTopics
 from headrace.connectors.kafka.records import (
     KafkaConsumerRecord,
     KafkaProducerRecord,
@@ -53,7 +55,11 @@ METADATA: Final[Mapping[str, Callable[[KafkaConsumerRecord], Any]]] = {
     "timestamp-type": lambda record: record.timestamp_type,
 }
 #: Those that can be written.
-WRITABLE_METADATA: Final = ("timestamp", "headers")
+WRITABLE_METADATA: Final = ("timestamp", "headers", "topic")
+
+
+#: Flink's names of what chooses the partition of a record.
+Partitioner = Literal["default", "fixed", "round-robin"]
 
 
 @dataclass(frozen=True)
@@ -210,19 +216,20 @@ class TableRecords(KafkaRecordSerializationSchema):
     """Makes records of rows.
 
     Args:
-        topic: The topic.
+        topics: The topic, or those among which the metadata column `topic` of a row chooses.
         value: Writes the value columns.
         value_columns: Their positions in the row.
         key: Writes the key columns; None writes no key.
         key_columns: Their positions.
         metadata: Positions of metadata columns, by key.
         is_upsert: Whether a row that is deleted is written as a tombstone: a key without a value.
-        is_round_robin: Whether records go to one partition after the other, whatever their keys are.
+        partitioner: Whether the key says to which partition a record goes, each subtask writes to one partition, or to
+            one after the other.
     """
 
     def __init__(
         self,
-        topic: str,
+        topics: TableTopics,
         value: SerializationSchema,
         value_columns: Sequence[int],
         key: SerializationSchema | None = None,
@@ -230,11 +237,13 @@ class TableRecords(KafkaRecordSerializationSchema):
         metadata: Mapping[str, int] | None = None,
         *,
         is_upsert: bool = False,
-        is_round_robin: bool = False,
+        partitioner: Partitioner = "default",
     ) -> None:
-        super().__init__(topic, value, key_schema=key)
+        super().__init__(topics.single, value, key_schema=key)
+        self._topics = topics
         self._is_upsert = is_upsert
-        self._is_round_robin = is_round_robin
+        self._partitioner_name = partitioner
+        #: The partition of the next record, modulo their number.
         self._count = 0
         self._value = value
         self._value_columns = tuple(value_columns)
@@ -242,23 +251,30 @@ class TableRecords(KafkaRecordSerializationSchema):
         self._key_columns = tuple(key_columns)
         self._metadata = dict(metadata or {})
 
+    def in_subtask(self, subtask: int, epoch: int) -> TableRecords:
+        """Return a copy that begins with the partition of the subtask; round-robin, each epoch begins one further."""
+        made = copy.copy(self)
+        made._count = subtask + (epoch if self._partitioner_name == "round-robin" else 0)
+        return made
+
     def to_record(
         self, element: Any, timestamp: int | None, partitions_of: Callable[[str], int]
     ) -> KafkaProducerRecord:
         """Return what is written for a row."""
-        assert self.topic is not None
+        topic = self.topic or self._topics.checked(element[self._metadata["topic"]])
         key = None if self._key is None else self._key.serialize(_some(element, self._key_columns))
         value: bytes | None = None
         if not self._is_upsert or _kind(element) not in (RowKind.DELETE, RowKind.UPDATE_BEFORE):
             value = self._value.serialize(_some(element, self._value_columns))
         partition = None
-        if self._is_round_robin:
-            partition = self._count % partitions_of(self.topic)
+        if self._partitioner_name != "default":
+            partition = self._count % partitions_of(topic)
+        if self._partitioner_name == "round-robin":
             self._count += 1
         at = element[self._metadata["timestamp"]] if "timestamp" in self._metadata else None
         headers = element[self._metadata["headers"]] if "headers" in self._metadata else None
         return KafkaProducerRecord(
-            self.topic,
+            topic,
             value,
             key,
             partition,

@@ -6,6 +6,8 @@ key | no value    -D: a tombstone, the row is gone
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
 from typing import Final
 
 from headrace.catalog.objects import CatalogTable
@@ -13,13 +15,14 @@ from headrace.common.changelog import UPSERT, ChangelogMode
 from headrace.common.types import RowKind
 from headrace.config.table_options import TableOptions
 from headrace.connectors.base import Sink, Source
-from headrace.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
+from headrace.connectors.kafka import KafkaOffsetsInitializer
 from headrace.connectors.kafka._columns import records_of, rows_of
 from headrace.connectors.kafka._properties import kafka_library
-from headrace.connectors.kafka._table_offsets import BOUNDED, offsets_of
-from headrace.connectors.kafka.factory import PROPERTIES, refuse_parallelism, sink_of
+from headrace.connectors.kafka._reducing import FlushMode
+from headrace.connectors.kafka._table_topics import TableTopics
+from headrace.connectors.kafka.factory import PROPERTIES, refuse_options, sink_of, source_of
 from headrace.connectors.tables import SinkAbility, TableRequest
-from headrace.errors import SqlValidationError, UnsupportedFeatureError
+from headrace.errors import SqlValidationError
 from headrace.formats.tables import ChangelogFormat, message_format
 
 __all__ = ["UpsertKafkaFactory"]
@@ -36,13 +39,9 @@ class UpsertKafkaFactory:
     def source(self, request: TableRequest) -> Source:
         options = _options(request)
         keys = _keys(request)
-        topics = [each.strip() for each in options.required("topic").split(";")]
-        properties = options.prefixed(PROPERTIES)
+        builder = source_of(options, TableTopics.of(options), options.prefixed(PROPERTIES))
         # Always from the beginning: the rows of a key may be anywhere.
-        builder = KafkaSource.builder().set_topics(*topics).set_properties(properties)
         builder.set_starting_offsets(KafkaOffsetsInitializer.earliest())
-        if options.text("scan.bounded.mode", "unbounded") != "unbounded":
-            builder.set_bounded(offsets_of(options, "bounded", BOUNDED, topics[0], properties))
         return builder.set_deserializer(rows_of(request, options, keys, is_upsert=True)).build()
 
     def ability(self, table: CatalogTable) -> SinkAbility:
@@ -50,10 +49,9 @@ class UpsertKafkaFactory:
 
     def sink(self, request: TableRequest) -> Sink:
         options = _options(request)
-        topic = options.required("topic")
-        if ";" in topic:
-            raise SqlValidationError(f"table {request.name!r}: one that is written must name one 'topic'")
-        return sink_of(options, records_of(request, options, topic, _keys(request), is_upsert=True))
+        keys = _keys(request)
+        sink = sink_of(options, records_of(request, options, TableTopics.of(options), keys, is_upsert=True))
+        return replace(sink, flush_mode=_flush_mode(request, keys))
 
 
 def _keys(request: TableRequest) -> tuple[str, ...]:
@@ -66,22 +64,34 @@ def _keys(request: TableRequest) -> tuple[str, ...]:
     return key.columns
 
 
+def _flush_mode(request: TableRequest, keys: tuple[str, ...]) -> FlushMode | None:
+    max_rows = request.options.integer("sink.buffer-flush.max-rows") or 0
+    interval = request.options.duration("sink.buffer-flush.interval") or timedelta(0)
+    if (max_rows > 0) != (interval > timedelta(0)):
+        raise SqlValidationError(
+            f"table {request.name!r}: 'sink.buffer-flush.max-rows' and 'sink.buffer-flush.interval' must both be "
+            "greater than zero, or neither"
+        )
+    if max_rows <= 0:
+        return None
+    names = [column.name for column in request.table.sink_columns]
+    return FlushMode(tuple(names.index(key) for key in keys), max_rows, interval.total_seconds())
+
+
 def _options(request: TableRequest) -> TableOptions:
     kafka_library()  # says what to install, before anything runs
     options = request.options
     for key in (
         *("scan.bounded.mode", "scan.bounded.specific-offsets", "scan.bounded.timestamp-millis"),
-        *("sink.delivery-guarantee", "sink.transactional-id-prefix"),
+        *("sink.delivery-guarantee", "sink.transactional-id-prefix", "topic", "topic-pattern"),
+        *(
+            "scan.topic-partition-discovery.interval",
+            "sink.buffer-flush.max-rows",
+            "sink.buffer-flush.interval",
+        ),
     ):
         options.text(key)
-    refuse_parallelism(options)
-    for key in ("sink.buffer-flush.max-rows", "sink.buffer-flush.interval"):
-        if (options.text(key) or "0").split(" ")[0].rstrip("s") != "0":
-            raise UnsupportedFeatureError(
-                f"table {request.name!r}: option {key!r} cannot be honoured: every change of an epoch is written",
-                feature=key,
-                hint="leave the option out, or set it to 0",
-            )
+    refuse_options(options)
     if options.text("key.fields") is not None:
         raise SqlValidationError(
             f"table {request.name!r}: 'key.fields' cannot be set: the key of the records is the primary key"

@@ -95,9 +95,9 @@ class ChangeRows:
                 continue
             if old is None or old.get(name) is UNCHANGED:
                 raise ConnectorError(
-                    f"postgres-cdc: {self._source.place!r}, column {name!r}: an update has left a large value alone, "
-                    "and the log does not repeat it",
-                    hint="run ALTER TABLE ... REPLICA IDENTITY FULL, so that the log has it",
+                    f"postgres-cdc: {self._source.place!r}, column {name!r}: an update did not change a large value, "
+                    "so the log does not contain it",
+                    hint="run ALTER TABLE ... REPLICA IDENTITY FULL, so that the log contains all values",
                     retryable=False,
                 )
             new = {**new, name: old[name]}

@@ -154,7 +154,7 @@ class Database:
             level = _one(session.execute("SHOW wal_level"))
             if level != "logical":
                 raise ConnectorError(
-                    f"postgres-cdc: {place!r}: the server has wal_level = {level}, and its log has no rows",
+                    f"postgres-cdc: {place!r}: the server has wal_level = {level}, so its log does not contain rows",
                     hint="set wal_level = logical in postgresql.conf and restart the server",
                     retryable=False,
                 )
@@ -190,7 +190,7 @@ class Database:
             ).fetchall()
         if not key:
             raise ConnectorError(
-                f"postgres-cdc: {place!r}: the table has no primary key, so its rows cannot be told apart",
+                f"postgres-cdc: {place!r}: the table has no primary key, so its rows cannot be identified",
                 hint="add one: ALTER TABLE ... ADD PRIMARY KEY (...)",
                 retryable=False,
             )
@@ -215,7 +215,7 @@ class Database:
         if plugin != "pgoutput" or database != place.database:
             raise ConnectorError(
                 f"postgres-cdc: {place!r}: slot {place.slot!r} is of database {database!r} with plugin {plugin!r}",
-                hint="choose another 'slot.name'; it needs the plugin pgoutput",
+                hint="choose another 'slot.name': the slot must use the plugin pgoutput",
                 retryable=False,
             )
         if status == "lost":

@@ -98,7 +98,7 @@ class _Bytes:
         piece = self._data[self._at : self._at + count]
         if len(piece) != count:
             raise ConnectorError(
-                f"postgres-cdc: a message of pgoutput ends early: {self._data[:20]!r}...", retryable=False
+                f"postgres-cdc: a pgoutput message is truncated: {self._data[:20]!r}...", retryable=False
             )
         self._at += count
         return piece
@@ -190,6 +190,6 @@ def _tuple(message: _Bytes, relation: _Relation) -> Tuple:
                 values[name] = message.take(message.number(">I")).decode()
             case other:
                 raise ConnectorError(
-                    f"postgres-cdc: column {name!r} comes in the form {other!r}, not as text", retryable=False
+                    f"postgres-cdc: column {name!r} has the format {other!r}, not as text", retryable=False
                 )
     return values

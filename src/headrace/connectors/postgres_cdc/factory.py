@@ -27,14 +27,14 @@ _STARTUP: Final = ("initial", "latest-offset", "committed-offset")
 _DEFAULT_PUBLICATION: Final = "dbz_publication"
 #: Options of Flink CDC that mean nothing here, with the reason.
 _REFUSED: Final = {
-    "heartbeat.interval.ms": "the position follows the log by itself when other tables change",
+    "heartbeat.interval.ms": "the position advances with the log even if only other tables change",
     "scan.incremental.snapshot.chunk.size": "the snapshot is read in portions of one epoch each",
     "scan.incremental.snapshot.chunk.key-column": "the snapshot is read in the order of the primary key",
     "scan.snapshot.fetch.size": "the snapshot is read in portions of one epoch each",
     "chunk-meta.group.size": "the snapshot has no chunks",
-    "connection.pool.size": "every request has a connection of its own",
+    "connection.pool.size": "every request opens its own connection",
     "connect.max-retries": "the restart strategy of the job decides how often to try again",
-    "scan.startup.specific-offset.lsn": "a slot has no changes before those that it has confirmed",
+    "scan.startup.specific-offset.lsn": "a slot keeps no changes from before its confirmed position",
     "scan.startup.timestamp-millis": "the log cannot be searched by time",
 }
 
@@ -142,7 +142,7 @@ def _metadata_key(request: TableRequest, key: str, declared: DataType) -> str:
     if kind is None:
         raise SqlValidationError(
             f"table {request.name!r}: connector 'postgres-cdc' has no metadata {key!r}",
-            hint=f"there are: {', '.join(_METADATA)}",
+            hint=f"available: {', '.join(_METADATA)}",
         )
     if declared.nullable() != kind.nullable():
         raise SqlValidationError(

@@ -93,12 +93,12 @@ class _Enumerator(base.SplitEnumerator):
         if missing:
             raise ConnectorError(
                 f"postgres-cdc: {place!r} has no column {missing[0]!r}",
-                hint=f"there are: {', '.join(facts.columns)}",
+                hint=f"available: {', '.join(facts.columns)}",
                 retryable=False,
             )
         if not self._source.is_upsert and not facts.has_full_identity:
             raise ConnectorError(
-                f"postgres-cdc: {place!r}: the log does not have rows as they were before a change",
+                f"postgres-cdc: {place!r}: the log does not contain the old rows of updates and deletes",
                 hint=f'run ALTER TABLE "{place.schema}"."{place.table}" REPLICA IDENTITY FULL, or declare a primary '
                 "key and set 'changelog-mode' = 'upsert'",
                 retryable=False,

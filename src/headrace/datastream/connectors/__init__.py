@@ -10,8 +10,9 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from headrace.datastream._missing import MissingNameError, missing_names
+from headrace.common._missing import MissingNameError
 from headrace.datastream.connectors.base import DeliveryGuarantee, Sink, Source
+from headrace.pyflink_alias import name_from_elsewhere
 
 __all__ = ["DeliveryGuarantee", "Sink", "Source"]
 
@@ -56,5 +57,8 @@ def _stand_in(name: str, names: str) -> None:
 for _name, _names in _MISSING.items():
     _stand_in(_name, _names)
 
-if not TYPE_CHECKING:  # checkers should go on to report these names as missing
-    __getattr__ = missing_names(__name__)
+if not TYPE_CHECKING:  # checkers should go on to report what is in none of the modules
+
+    def __getattr__(name: str) -> Any:
+        """Look up what PyFlink has here, too, when it is asked for: a program imports the connectors it uses."""
+        return name_from_elsewhere("datastream.connectors", name)

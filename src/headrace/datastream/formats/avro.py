@@ -5,8 +5,8 @@ Those of the schema registry, which PyFlink does not have, go with them.
 
 from __future__ import annotations
 
+from headrace.common._missing import missing_names
 from headrace.connectors.file.avro import AvroBulkFormat, AvroBulkWriters, AvroSchema
-from headrace.datastream._missing import missing_names
 from headrace.formats.avro import AvroRowDeserializationSchema, AvroRowSerializationSchema
 from headrace.formats.avro_confluent import (
     ConfluentRegistryAvroRowDeserializationSchema,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headrace.datastream._missing import missing_names
+from headrace.common._missing import missing_names
 from headrace.datastream.functions.async_io import AsyncFunction, AsyncFunctionDescriptor
 from headrace.datastream.functions.base import Function
 from headrace.datastream.functions.broadcast import (

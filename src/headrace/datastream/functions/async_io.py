@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterable
 from enum import Enum
 from typing import Any, Generic
 
@@ -19,10 +20,10 @@ class AsyncFunction(Function, Generic[IN, OUT]):
     """
 
     @abstractmethod
-    async def async_invoke(self, value: IN) -> list[OUT]:
-        """Return results for a record, when they are there."""
+    async def async_invoke(self, value: IN) -> Iterable[OUT]:
+        """Return the results for a record: a list, or another iterable."""
 
-    def timeout(self, value: IN) -> list[OUT]:
+    def timeout(self, value: IN) -> Iterable[OUT]:
         """Return results for a record whose call took too long; by default that is an error."""
         raise TimeoutError(f"async_invoke took too long for {value!r}")
 
@@ -31,7 +32,7 @@ class AsyncFunctionDescriptor:
     """An asynchronous function with how it is to be run. `AsyncDataStream` makes them."""
 
     class OutputMode(Enum):
-        """In which order results are handed on."""
+        """The order in which results are emitted."""
 
         ORDERED = 0
         UNORDERED = 1

@@ -20,8 +20,8 @@ class BaseBroadcastProcessFunction(Function):
         """What is known of the record at hand."""
 
         @abstractmethod
-        def timestamp(self) -> int | None:
-            """Return the record's timestamp in ms; None if it has none."""
+        def timestamp(self) -> int:
+            """Return the record's timestamp in ms; -2**63 if it has none."""
 
         @abstractmethod
         def current_processing_time(self) -> int:

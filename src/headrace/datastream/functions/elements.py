@@ -62,7 +62,7 @@ class ReduceFunction(Function):
 
     @abstractmethod
     def reduce(self, value1: Any, value2: Any) -> Any:
-        """Combine what was reduced so far with the next value."""
+        """Combine the value reduced so far with the next one."""
 
 
 class AggregateFunction(Function):
@@ -78,7 +78,7 @@ class AggregateFunction(Function):
 
     @abstractmethod
     def get_result(self, accumulator: Any) -> Any:
-        """Return the result of what was added so far."""
+        """Return the result for the values added so far."""
 
     @abstractmethod
     def merge(self, acc_a: Any, acc_b: Any) -> Any:
@@ -102,7 +102,7 @@ class NullByteKeySelector(KeySelector):
 
 
 class FilterFunction(Function):
-    """Says which records stay."""
+    """Decides which records to keep."""
 
     @abstractmethod
     def filter(self, value: Any) -> bool:

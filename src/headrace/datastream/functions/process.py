@@ -31,8 +31,8 @@ class ProcessFunction(Function):
             """Return the task's clocks. Timers need a keyed stream."""
 
         @abstractmethod
-        def timestamp(self) -> int | None:
-            """Return the record's timestamp in ms; None if it has none."""
+        def timestamp(self) -> int:
+            """Return the record's timestamp in ms; -2**63 if it has none."""
 
     @abstractmethod
     def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Iterable[Any] | None:
@@ -54,7 +54,7 @@ class KeyedProcessFunction(Function):
             """Return the task's clocks and timers."""
 
         @abstractmethod
-        def timestamp(self) -> int | None:
+        def timestamp(self) -> int:
             """Return the record's, or the timer's, timestamp in ms."""
 
     class OnTimerContext(Context):

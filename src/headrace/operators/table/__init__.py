@@ -1,1 +1,1 @@
-"""Operators of Table and SQL jobs: what they are declared as, and how the stateful ones work on an epoch's rows."""
+"""Operators of Table and SQL jobs: their declarations, and how stateful ones process the rows of an epoch."""

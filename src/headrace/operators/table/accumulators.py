@@ -1,4 +1,4 @@
-"""Aggregate functions: what Spark makes of an epoch's rows, what state keeps, and what comes out.
+"""Aggregate functions: partial results that Spark computes for an epoch, accumulators in state, and results.
 
     rows of an epoch --Spark: partials--> one row per key --merge with state--> new accumulator --result--> the output
 

@@ -1,4 +1,4 @@
-"""What is computed of columns in workers, and how the parts of it are put together (`arrow_sql.py` reads texts)."""
+"""Expressions that workers compute over columns, and how they are composed (`arrow_sql.py` parses SQL text)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comparisons, and arithmetic of BIGINT and DECIMAL, as Spark without ANSI mode has them."""
+"""Comparisons, and arithmetic of BIGINT and DECIMAL, with the results of Spark without ANSI mode."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The Spark SQL that workers can compute by themselves, in columns: names, comparisons, CASE, a few functions.
 
-Where rows go from one python stage to the next, a projection or a filter between them is not worth the way through
-Spark's rows. What is not understood here is left to Spark: `expression` and `aggregate` return None. What is
-understood means the same as in Spark without ANSI mode, over columns of the types that Spark has.
+Between two Python stages, converting rows to Spark's format for a projection or filter costs more than the work
+itself. SQL that is not supported here is left to Spark: `expression` and `aggregate` return None. Supported SQL has
+the same results as in Spark without ANSI mode, over columns of Spark's types.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ from headrace.operators.table.arrow_numbers import (
     remainder,
     shortened,
 )
+from headrace.operators.table.arrow_planned import planned
+from headrace.operators.table.arrow_rows import field_of, renamed_row, row_of, unquoted
 from headrace.operators.table.arrow_texts import is_plain_pattern, lower, matched, part, parts
 from headrace.operators.table.arrow_times import INTERVAL, formatted, interval_us, moved
 
@@ -41,7 +43,7 @@ Read = TypeVar("Read")
 
 _TIME: Final = pa.timestamp("us")
 _TOKEN: Final = re.compile(
-    r"\s*(`(?:[^`]|``)*`|'[^'\\]*'|\d+\.\d+|\d+[lL]?|[A-Za-z_]\w*|<=|>=|<>|!=|[-+*%(),<>=])"
+    r"\s*(`(?:[^`]|``)*`|'[^'\\]*'|\d+\.\d+|\d+[lL]?|[A-Za-z_]\w*|<=|>=|<>|!=|[-+*%(),<>=.:])"
 )
 _COMPARED: Final = {
     "<": pc.less,
@@ -94,6 +96,9 @@ def expression(sql: str, types: Mapping[str, pa.DataType], *, is_utc: bool) -> C
     >>> made.of({"a": pa.array([3, 4, None]), "b": pa.array([None, 1, None], pa.int64())}, 3).to_pylist()
     [True, False, None]
     """
+    made = planned(sql, types)
+    if made is not None:
+        return made
     try:
         reader = _Reader(sql, types, is_utc=is_utc)
         return reader.whole(reader.condition)
@@ -236,7 +241,7 @@ class _Reader:
             self._expect(")")
             return found
         if text[0] == "`":
-            return self._column(text[1:-1].replace("``", "`"))
+            return self._part_of_row(self._column(unquoted(text)))
         if text[0] == "'":
             return constant(text[1:-1], pa.string())
         if text[0].isdigit():
@@ -249,6 +254,7 @@ class _Reader:
             "LOWER": self._lower,
             "REGEXP_EXTRACT": self._regexp_extract,
             "GET": self._part,
+            "NAMED_STRUCT": self._row,
             "PMOD": self._pmod,
             "UNIX_MILLIS": self._unix_millis,
             "UNIX_TIMESTAMP": self._unix_timestamp,
@@ -294,6 +300,10 @@ class _Reader:
         inner = self.condition()
         self._expect("AS")
         name = self._next().upper()
+        if name == "STRUCT":
+            made = renamed_row(inner, self._row_names())
+            self._expect(")")
+            return made
         if name == "DECIMAL":
             precision, scale = (each.constant for each in self._arguments(2))
             self._expect(")")
@@ -342,6 +352,34 @@ class _Reader:
             return pc.if_else(pc.fill_null(holds.of(columns, rows), False), then, other)
 
         return ColumnExpression(kind, compute)
+
+    # -- rows --------------------------------------------------------------------------------------------------
+
+    def _part_of_row(self, row: ColumnExpression) -> ColumnExpression:
+        while self._takes("."):
+            row = field_of(row, unquoted(self._next()))
+        return row
+
+    def _row(self) -> ColumnExpression:
+        self._expect("(")
+        fields: list[tuple[Any, ColumnExpression]] = []
+        while not fields or self._takes(","):
+            name = self.condition().constant
+            self._expect(",")
+            fields.append((name, self.condition()))
+        self._expect(")")
+        return row_of(fields)
+
+    def _row_names(self) -> list[tuple[str, pa.DataType | None]]:
+        """Read what stands behind STRUCT: names of fields and their types."""
+        self._expect("<")
+        fields: list[tuple[str, pa.DataType | None]] = []
+        while not fields or self._takes(","):
+            name = unquoted(self._next())
+            self._expect(":")
+            fields.append((name, _TYPES.get(self._next().upper())))
+        self._expect(">")
+        return fields
 
     # -- texts -------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
-"""Functions of texts that workers compute as Spark does: LOWER, regular expressions, parts between separators.
+"""String functions that workers compute as Spark does: LOWER, regular expressions, splitting.
 
-Java's regular expressions and those of Arrow (RE2) mean the same only as far as `is_plain_pattern` goes.
+Regular expressions of Java and of Arrow (RE2) agree only for patterns that `is_plain_pattern` accepts.
 """
 
 from __future__ import annotations

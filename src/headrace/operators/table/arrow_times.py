@@ -1,4 +1,4 @@
-"""Times that workers compute with: how they are written, and intervals of a fixed length."""
+"""Time functions that workers compute: formatting, parsing, and intervals of fixed length."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@
       '--> inner join by keys --Spark: condition--> pairs --> here: pairs, and rows that have none
     right --^
 
-State is two counters per row: how many of it there are, and in how many pairs (Flink's associations). As in `join`,
-rows that go come out before rows that come, and those of SEMI and ANTI joins have the same kinds.
+State is two counters per row: how often the row exists, and in how many pairs it is (Flink's associations). As in
+`join`, retractions are emitted before insertions, and those of SEMI and ANTI joins have the same kinds.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from headrace.operators.table.base import (
     written_rows,
 )
 from headrace.operators.table.changelog import (
-    DELETE,
-    INSERT,
     UPDATE_AFTER,
     UPDATE_BEFORE,
+    changed_positions,
     changes_table,
     concat_changes,
+    kinds_of,
     weights_of,
 )
 from headrace.operators.table.declarations import JoinAssociationsDeclaration, JoinKind, OuterSide
@@ -63,15 +63,15 @@ class JoinAssociationsOperator:
             side.count(InputRows.of(inputs.get(side.input.source)), pairs, state[side.name], time)
             for side in self._sides
         ]
-        told = [self._of_side(side, each) for side, each in zip(self._sides, counted, strict=True)]
+        emitted = [self._of_side(side, each) for side, each in zip(self._sides, counted, strict=True)]
         if self._declaration.kind not in (JoinKind.SEMI, JoinKind.ANTI) and pairs.table is not None:
             # A row whose time is over is not there any more, though the first half may still know it.
             known = np.logical_and.reduce([each.is_known[each.of_pairs] for each in counted])
             is_update = self._takes_its_pairs(pairs, counted)
-            told.insert(0, Told(pairs.table, np.where(known, pairs.weights, 0), is_update))
+            emitted.insert(0, Emitted(pairs.table, np.where(known, pairs.weights, 0), is_update))
         changes = {side.name: each.written for side, each in zip(self._sides, counted, strict=True)}
         return EpochOutput(
-            associations_output(self._declaration, told),
+            associations_output(self._declaration, emitted),
             {name: rows for name, rows in changes.items() if len(rows)},
         )
 
@@ -82,7 +82,7 @@ class JoinAssociationsOperator:
             goes &= ~each.is_own[each.of_pairs]
         return goes & (len(counted) == 1)
 
-    def _of_side(self, side: _CountedSide, counted: _Counted) -> Told:
+    def _of_side(self, side: _CountedSide, counted: _Counted) -> Emitted:
         """Return the rows of a side that come and go, by whether they have partners."""
         was_alone, is_alone = counted.was_alone, counted.pairs_after == 0
         if self._declaration.kind is JoinKind.SEMI:
@@ -93,11 +93,11 @@ class JoinAssociationsOperator:
         is_half = self._declaration.kind in (JoinKind.SEMI, JoinKind.ANTI)
         by_partners = counted.only_updates & (self._declaration.kind is JoinKind.SEMI)
         is_update = np.where(counted.is_own, counted.is_update, by_partners) & is_half
-        return Told(counted.columns, counts, is_update)
+        return Emitted(counted.columns, counts, is_update)
 
 
 @dataclass
-class Told:
+class Emitted:
     """Rows of the result, with how many of each come (go, if negative)."""
 
     columns: pa.Table
@@ -105,15 +105,14 @@ class Told:
     is_update: Bools
 
 
-def associations_output(declaration: JoinAssociationsDeclaration, told: Sequence[Told]) -> pa.Table:
+def associations_output(declaration: JoinAssociationsDeclaration, emitted: Sequence[Emitted]) -> pa.Table:
     """Put rows of the result together: what goes first, then what comes."""
     tables = []
     for comes in (False, True):
-        for part in told:
-            positions = np.flatnonzero(part.counts > 0 if comes else part.counts < 0)
-            if not len(positions):
+        for part in emitted:
+            repeated = changed_positions(part.counts, comes=comes)
+            if not len(repeated):
                 continue
-            repeated = np.repeat(positions, np.abs(part.counts[positions]))
             rows = part.columns.take(pa.array(repeated))
             columns = {
                 column.name: rows.column(name)
@@ -123,8 +122,7 @@ def associations_output(declaration: JoinAssociationsDeclaration, told: Sequence
             }
             kinds = None
             if not declaration.is_insert_only:
-                update, plain = (UPDATE_AFTER, INSERT) if comes else (UPDATE_BEFORE, DELETE)
-                kinds = np.where(part.is_update[repeated], update, plain).astype(np.int8)
+                kinds = kinds_of(part.is_update[repeated], comes=comes)
             events = events_of(rows)
             caused = None if events is None else events.to_numpy()
             tables.append(changes_table(declaration.output, columns, kinds, caused))

@@ -2,7 +2,7 @@
 
     inputs of the epoch (Arrow) + state at its start + time  ->  process()  ->  changelog (Arrow) + rows of state
 
-An operator sees an epoch as a whole and once: it is a function, and keeps nothing between epochs but its tables.
+An operator processes an epoch as a whole: it is a function, and keeps nothing between epochs except its tables.
 """
 
 from __future__ import annotations
@@ -54,8 +54,10 @@ class EpochTime:
     is_final: bool = False
     #: The number of the epoch: later ones have higher numbers.
     epoch: int = 0
-    #: How many rows of the epoch came before, where it is worked off in several rounds.
+    #: How many rows of the epoch came before, where it is processed in several rounds.
     rows_before: int = 0
+    #: Whether rows of state are wanted; an operator may leave them out where it is False.
+    keeps_state: bool = True
 
     @property
     def first_place(self) -> int:
@@ -147,7 +149,7 @@ class TableOperator(Protocol):
     def process(
         self, inputs: Mapping[int, pa.Table], state: Mapping[str, SlotTable], time: EpochTime
     ) -> EpochOutput:
-        """Work off an epoch; inputs are by side, those without rows are left out."""
+        """Process an epoch; inputs are by side, those without rows are left out."""
 
 
 #: Beyond so many digits Spark rounds a decimal whose sign it changes.

@@ -1,9 +1,9 @@
-"""Both ways across the border between streams and tables: records become Arrow rows, and rows become records.
+"""Conversion between streams and tables: records become Arrow rows, and rows become records.
 
     stream part  ... -> StreamToTable  --Arrow-->  table part  --Arrow-->  TableToStream -> ...  stream part
 
-Both are ordinary operators of stream tasks. An operator that hands rows to a table says with its report how far event
-time has come; one that gets rows from a table is told by the plan.
+Both are ordinary operators of stream tasks. An operator that passes rows to a table reports the current watermark;
+one that receives rows from a table gets the watermark from the plan.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from headrace.elements import MAX_WATERMARK, MIN_WATERMARK, Batch, TableRows
 from headrace.errors import UserFunctionError, shorten
 from headrace.operators.base import EpochPlace, Operator
 from headrace.operators.context import OperatorContext
-from headrace.operators.table.factory import as_spark_gives
+from headrace.operators.table.spark_types import as_spark_gives
 from headrace.operators.table.steps import KIND, Schema
 from headrace.operators.table.wall_clock import instant_ms, moment_of, wall_clock_ms
 

@@ -1,4 +1,4 @@
-"""Changelogs as Arrow tables: rows of before and after, put in Flink's order with their kinds."""
+"""Changelogs as Arrow tables: rows before and after an epoch, in Flink's order and with their kinds."""
 
 from __future__ import annotations
 
@@ -14,8 +14,21 @@ from headrace.operators.table.base import EVENT
 from headrace.operators.table.steps import KIND, Schema
 
 Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
 
 INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE = (kind.value for kind in RowKind)
+
+
+def changed_positions(counts: Ints, *, comes: bool) -> Ints:
+    """Return the positions of rows that come, or go (those with a negative count), each as often as its count says."""
+    positions = np.flatnonzero(counts > 0 if comes else counts < 0)
+    return np.repeat(positions, np.abs(counts[positions]))
+
+
+def kinds_of(is_update: Bools, *, comes: bool) -> npt.NDArray[np.int8]:
+    """Return the kinds of rows that come, or go: parts of an update, or by themselves."""
+    update, plain = (UPDATE_AFTER, INSERT) if comes else (UPDATE_BEFORE, DELETE)
+    return np.where(is_update, update, plain).astype(np.int8)
 
 
 def update_changelog(
@@ -41,7 +54,7 @@ def update_changelog(
         changed: Where an update is worth telling.
         emits_update_before: Whether -U is wanted.
         is_insert_only: Whether only +I can come, and kinds are left out.
-        events: For each key the row that changed it, to be told with its changes.
+        events: For each key the row that changed it, to be emitted with its changes.
     """
     count = len(was)
     inserted, deleted, updated = ~was & is_now, was & ~is_now, was & is_now & changed

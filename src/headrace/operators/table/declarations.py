@@ -1,13 +1,14 @@
-"""What a Table or SQL job is made of: the planner builds these, the engine runs them.
+"""The nodes of a Table or SQL job: the planner builds them, the engine runs them.
 
     TableScan --fragment--> GroupAggregate --fragment--> TableSink
 
-Pure data: Spark SQL text, column names, Arrow types. A *fragment* is stateless work on the way from one node to another
-and becomes DataFrame calls; a stateful node is an operator between two exchanges. Streams have the user's columns and,
-where they are not insert-only, `KIND`. Fragments name the user's columns only: the engine carries `KIND` along.
+Pure data: Spark SQL text, column names, Arrow types. A *fragment* is stateless work on the way from one node to
+another and becomes DataFrame calls; a stateful node is an operator between two exchanges. Streams have the user's
+columns and, where they are not insert-only, `KIND`. Fragments name the user's columns only: the engine carries `KIND`
+along.
 
-Every epoch is worked off as a whole, as in Flink's mini-batch mode: a stateful node sees the net change of an epoch and
-says per key what became of it.
+Every epoch is processed as a whole, as in Flink's mini-batch mode: a stateful node processes the net change of an
+epoch and emits the resulting change of each key.
 """
 
 from __future__ import annotations
@@ -334,7 +335,7 @@ class JoinDeclaration(StatefulNode):
 
 @dataclass(frozen=True)
 class OuterSide:
-    """A side of a join whose rows are told, or are not, because they match nothing.
+    """A side of a join whose rows are emitted, or are not, because they match nothing.
 
     Args:
         source: The input with its rows.

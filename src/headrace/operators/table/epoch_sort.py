@@ -1,6 +1,6 @@
-"""ORDER BY processing time and more: the rows of an epoch, which all come at one time, in the order of the other keys.
+"""ORDER BY processing time: sorts the rows of an epoch, which all have the same time, by the other keys.
 
-Nothing is kept: time has gone on when the next epoch comes.
+There is no state: rows of the next epoch have a later time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Top-N of rows that nobody takes back: only the first rows of each partition are kept.
+"""Top-N of rows that are never retracted: only the first rows of each partition are kept.
 
-What ranks go by is looked at alone, of the epoch's rows and of those that are kept; the other columns are touched only
-of rows that are written or come out. A row is known by its partition and by when it came.
+Only the ORDER BY columns of new and kept rows are read to compute ranks; the other columns are read only for rows
+that are written or emitted. A row is identified by its partition and its arrival order.
 
     rows of the epoch + those kept  --what they are ordered by-->  ranks before and after  -->  changes, rows to write
 """
@@ -86,6 +86,8 @@ class FirstRowsOperator:
             return EpochOutput(empty_changes(declaration.output, is_insert_only=declaration.is_insert_only))
         ranked = self._ranked(rows, state[_TABLE], time.first_place)
         output = self._by_places(ranked) if self._by_place else self._by_rows(ranked)
+        if not time.keeps_state:
+            return EpochOutput(output)
         written = self._written(ranked)
         return EpochOutput(output, {_TABLE: written} if len(written) else {})
 
@@ -172,8 +174,8 @@ class FirstRowsOperator:
         )
 
     def _is_told(self, ranks: Ints) -> Bools:
-        told: Bools = (ranks >= self._first) & (ranks < self._last)
-        return told
+        emitted: Bools = (ranks >= self._first) & (ranks < self._last)
+        return emitted
 
     def _values(self, ranked: _Ranked, chosen: Ints) -> list[pa.Array]:
         """Return the columns of rows by their places in the order; NULL for -1."""

@@ -1,14 +1,14 @@
-"""Frames of OVER: for each row of a key, from which row up to which one its functions look.
+"""Frames of OVER: for each row of a key, the first and last row that its functions see.
 
-Rows of an epoch and what state has of their keys are sorted into one block, in which a key begins with a row of its
-own: there stands what is known of all rows that are gone.
+Rows of an epoch and rows of the same keys in state are sorted into one block. Each key begins with a state row,
+which summarizes all rows that are no longer kept.
 
     place   0      1      2      3      4        5      6
     key     a      a      a      a      a        b      b
     row     state  kept   kept   fresh  fresh    state  fresh
                           [------frame------)            a frame of the row at 4: two rows before it, and itself
 
-Functions are folds: an element per row, put together from the start of a frame to its end, for all frames at once.
+Functions are folds: one element per row, combined from the start of a frame to its end, for all frames at once.
 """
 
 from __future__ import annotations

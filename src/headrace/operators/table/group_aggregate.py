@@ -1,8 +1,9 @@
 """GROUP BY without a window: one row per key, changed as its input changes.
 
-Spark has summed up each key's part of the epoch already, so a key costs once per epoch: its accumulators are read, the
-differences are added, and what becomes of its row is said as in Flink's mini-batch mode: +I for a new key, -U and +U of
-a changed result, nothing for an equal one (unless state has a time to live), -D when its last row is gone.
+Spark has already aggregated the rows of each key in the epoch, so a key is processed once per epoch: its accumulators
+are read, the differences are added, and the change is emitted as in Flink's mini-batch mode: +I for a new key, -U and
++U for a changed result, nothing for an equal one (unless state has a time to live), -D when its last row is
+retracted.
 """
 
 from __future__ import annotations

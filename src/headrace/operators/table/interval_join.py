@@ -3,9 +3,10 @@
     left row at l    waits for right rows up to l - lower        lower <= l - r <= upper
     right row at r   waits for left rows up to r + upper
 
-A side is kept as long as rows of the other that fit may still come: the watermark frees it. A row that comes late still
-meets what is kept. Rows of an outer side are told by themselves when their time is over and nothing has matched: the
-second half, behind the one that finds pairs, so that Spark may check what else must hold of these.
+Rows are kept as long as matching rows of the other side may still arrive; the watermark frees them. A late row is
+still joined with the rows that are kept. Rows of an outer side without a match are emitted when their time is over:
+in the second half, after the one that finds pairs, so that Spark can check further conditions on the pairs in
+between.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.errors import UnsupportedFeatureError
-from headrace.operators.table.associations import InputRows, Told, associations_output
+from headrace.operators.table.associations import Emitted, InputRows, associations_output
 from headrace.operators.table.base import (
     SEQUENCE,
     WITH_SEQUENCE,
@@ -184,8 +185,8 @@ def _near(left: TimedRows, right: TimedRows, lower_ms: int, upper_ms: int) -> tu
 class _Waiting:
     """What became of the rows of an outer side."""
 
-    #: Rows that are told without a partner, and how many of each there are.
-    told: Told
+    #: Rows that are emitted without a partner, and how many of each there are.
+    emitted: Emitted
     written: RowSet
     next_ms: int | None
 
@@ -243,13 +244,15 @@ class _OuterRows:
         )
         all_keys = np.concatenate([keys[order], table.keys_at(passed)])
         is_known = np.concatenate([slots[order] >= 0, np.ones(len(passed), np.bool_)])
-        told = Told(columns, np.where(over & (is_paired == 0), counts, 0), np.zeros(len(counts), np.bool_))
+        emitted = Emitted(
+            columns, np.where(over & (is_paired == 0), counts, 0), np.zeros(len(counts), np.bool_)
+        )
         named = {f"c{at}": columns.column(name) for at, name in enumerate(self._names)}
         numbers_ = {_UNTIL: pa.array(ends), _COUNT: pa.array(counts), _IS_PAIRED: pa.array(is_paired)}
         written = written_rows(self.layout, all_keys, {**named, **numbers_}, owners=owners, removed=over)
         waits = [ends[~over & (is_paired == 0)], int_cells(table, _UNTIL, np.setdiff1d(live, passed))]
         next_ms = min((int(each.min()) + 1 for each in waits if len(each)), default=None)
-        return _Waiting(told, written.take(is_known | ~over), next_ms)
+        return _Waiting(emitted, written.take(is_known | ~over), next_ms)
 
     def _times(self, rows: pa.Table, now_ms: int) -> Ints:
         name = self._side.window_end
@@ -284,18 +287,18 @@ class IntervalAssociationsOperator:
         is_timed = self._declaration.goes_by_watermark
         before, after = (time.before, time.after) if is_timed else (time.now_ms, time.now_ms)
         pairs = InputRows.of(inputs.get(0))
-        told: list[Told] = []
+        emitted: list[Emitted] = []
         changes: dict[str, RowSet] = {}
         timers: list[int] = []
         if pairs.table is not None:
-            told.append(Told(pairs.table, pairs.weights, pairs.is_update))
+            emitted.append(Emitted(pairs.table, pairs.weights, pairs.is_update))
         for side in self._sides:
             rows = InputRows.of(inputs.get(side.input.source))
             waiting = side.advance(rows, pairs, state[side.name], before, after, time.now_ms)
-            told.append(waiting.told)
+            emitted.append(waiting.emitted)
             if len(waiting.written):
                 changes[side.name] = waiting.written
             if waiting.next_ms is not None:
                 timers.append(waiting.next_ms)
         next_timer = min(timers) if timers and not is_timed else None
-        return EpochOutput(associations_output(self._declaration, told), changes, next_timer_ms=next_timer)
+        return EpochOutput(associations_output(self._declaration, emitted), changes, next_timer_ms=next_timer)

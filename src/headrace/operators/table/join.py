@@ -1,13 +1,14 @@
-"""Regular joins: both sides are kept, and an epoch's changes of each meet the rows of the other.
+"""Regular joins: both sides are kept, and the changes of each side in an epoch are joined with the rows of the other.
 
-    pairs that go     L- x R   +  L' x R-       L, R: as they were    L-, L+: what went and came in the epoch
-    pairs that come   L+ x R'  +  L" x R+       L', R': without what went    L", R": as they are in the end
+    pairs that go     L- x R   +  L' x R-       L, R: before the epoch    L-, L+: removed and added in the epoch
+    pairs that come   L+ x R'  +  L" x R+       L', R': without the removed    L", R": at the end
 
-So nothing is told that was never there, or that is gone again. What an outer join pads with NULLs, and what SEMI and
-ANTI let through, goes by how many rows a key has on the other side, before and after. Rows that go come out before rows
-that come. Kinds are Flink's: those of the input for inner joins, +I and -D for outer ones, but a row that goes from the
-side that is not outer takes its pairs with it as it goes. Rows of SEMI and ANTI keep theirs; what comes and goes
-because of the other side has the kind of that side's change in a SEMI join, +I and -D in an ANTI join.
+So pairs that never existed, or that cancel out, are not emitted. Which rows an outer join pads with NULLs, and which
+ones SEMI and ANTI pass, depends on the number of matching rows on the other side, before and after. Retractions are
+emitted before insertions. Kinds are Flink's: those of the input for inner joins, +I and -D for outer ones, except
+that pairs of a removed row of the inner side have the kind of its retraction. SEMI and ANTI keep the kinds of their
+own rows; changes caused by the other side have the kind of that side's change in a SEMI join, and +I and -D in an
+ANTI join.
 """
 
 from __future__ import annotations
@@ -25,12 +26,10 @@ from headrace.operators.table.base import (
     events_of,
 )
 from headrace.operators.table.changelog import (
-    DELETE,
-    INSERT,
-    UPDATE_AFTER,
-    UPDATE_BEFORE,
+    changed_positions,
     changes_table,
     concat_changes,
+    kinds_of,
 )
 from headrace.operators.table.declarations import FirstPairs, JoinDeclaration, JoinKind, WindowJoinDeclaration
 from headrace.operators.table.kept_rows import (
@@ -125,11 +124,13 @@ class JoinOperator:
                 parts = [part.first(self._declaration.first_pairs) for part in parts]
         else:
             parts += self._unpaired(old_left, d_left, old_right, d_right, len(owners))
-        renews_left, renews_right = self._declaration.renews
-        changes = {
-            self._left.name: left.written(_seen(old_left, right_ids) if renews_left else None),
-            self._right.name: right.written(_seen(old_right, left_ids) if renews_right else None),
-        }
+        changes = {}
+        if time.keeps_state:
+            renews_left, renews_right = self._declaration.renews
+            changes = {
+                self._left.name: left.written(_seen(old_left, right_ids) if renews_left else None),
+                self._right.name: right.written(_seen(old_right, left_ids) if renews_right else None),
+            }
         events = None
         if any(events_of(rows) is not None for rows in inputs.values()):
             events = np.zeros(len(owners), np.int64)
@@ -250,24 +251,22 @@ def join_output(
 ) -> pa.Table:
     """Put changes of the result together: what goes first, then what comes.
 
-    ``events`` are the rows that came for each key, where these are to be told.
+    ``events`` are the rows that came for each key, where these are to be emitted.
     """
     keeps_all = declaration.kind in _ALL_KINDS
     tables = []
     for comes in (False, True):
         for part in parts:
-            positions = np.flatnonzero(part.counts > 0 if comes else part.counts < 0)
-            if not len(positions):
+            repeated = changed_positions(part.counts, comes=comes)
+            if not len(repeated):
                 continue
-            repeated = np.repeat(positions, np.abs(part.counts[positions]))
             columns = _side_columns(part.left, left_types, _places(part.at_left, repeated))
             if declaration.kind not in _LEFT_ONLY:
                 columns += _side_columns(part.right, right_types, _places(part.at_right, repeated))
             kinds = None
             if not declaration.is_insert_only:
-                update, plain = (UPDATE_AFTER, INSERT) if comes else (UPDATE_BEFORE, DELETE)
                 is_update = part.is_update(repeated) & (keeps_all or part.keeps_kinds)
-                kinds = np.where(is_update, update, plain).astype(np.int8)
+                kinds = kinds_of(is_update, comes=comes)
             named = dict(zip((column.name for column in declaration.output), columns, strict=True))
             caused = None if events is None else part.caused_by(repeated, events)
             tables.append(changes_table(declaration.output, named, kinds, caused))

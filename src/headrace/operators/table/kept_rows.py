@@ -1,7 +1,7 @@
-"""Rows that are kept by key, each once with how many of it there are: what joins and rankings are made of.
+"""Rows that are kept by key, each once with its number of occurrences: the state of joins and rankings.
 
-KeptSide      one input of an operator: its table, and how its rows come out of Spark
-SideChange    what an epoch does to it: rows that came and went, netted
+KeptSide      one input of an operator: its table, and the form in which Spark delivers its rows
+SideChange    its net change in an epoch: rows added and removed
 Rows          rows at hand, from the epoch or from state
 """
 

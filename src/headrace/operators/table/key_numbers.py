@@ -1,7 +1,7 @@
 """Keys of rows as two numbers, computed in a worker: the same ones that Spark computes (`spark/row_keys.py`).
 
-Which of the two computed them must not make a difference: state is found by them, epoch after epoch, and an epoch may
-take one way or the other. `tests/spark/test_packed_exchange.py` compares them.
+Both must compute the same numbers, because they identify state, and an epoch may use either of them.
+`tests/spark/test_packed_exchange.py` compares them.
 """
 
 from __future__ import annotations

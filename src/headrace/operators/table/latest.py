@@ -1,6 +1,6 @@
 """One row per key, the first or the last: deduplication, and upsert streams made into full changelogs.
 
-Of an epoch only the row counts that is left at its end; `SEQUENCE` says in which order its rows came.
+Only the last row of a key in an epoch counts; `SEQUENCE` is the order in which rows arrived.
 """
 
 from __future__ import annotations
@@ -114,6 +114,8 @@ class LatestRowOperator:
             is_insert_only=declaration.is_insert_only,
             events=events_of(rows),
         )
+        if not time.keeps_state:
+            return EpochOutput(changes)
         stamps = self._ttl.stamps(len(keys), time.now_ms)
         columns = {**new, _TIME: pa.array(times), **stamps}
         written = written_rows(self._layout, keys, columns, removed=gone).take(wins)

@@ -1,8 +1,8 @@
-"""Aggregates that need the values themselves, in the order they came: LISTAGG, COLLECT, ARRAY_AGG and their like.
+"""Aggregates that need the values themselves, in arrival order: LISTAGG, COLLECT, ARRAY_AGG and similar functions.
 
-State has a list per key: a value and 1, or a value and -1 where one was taken back that has not come yet. In Spark an
-epoch's values are listed; lists are put behind each other, and a value that goes takes the first equal one with it. In
-windows whose rows are not counted by slice (sessions, windows of the clock) DISTINCT goes by such lists, too.
+State has a list per key: values with 1, or with -1 if a value was retracted before it arrived. Spark lists the values
+of an epoch; lists are concatenated, and a retraction removes the first equal value. In windows whose rows are not
+counted by slice (sessions, processing-time windows) DISTINCT uses such lists, too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What MATCH_RECOGNIZE is, as part of a job. As `declarations`."""
+"""The declaration of MATCH_RECOGNIZE. See `declarations`."""
 
 from __future__ import annotations
 

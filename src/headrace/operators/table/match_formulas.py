@@ -1,7 +1,7 @@
 """Conditions of MATCH_RECOGNIZE over several rows, as data, and as functions that Python can call.
 
-What a condition says of one row alone is a column that Spark has computed. What is left compares rows with each other:
-`Cell`s of them, aggregates, and functions of both. NULL is None, as SQL has it in three-valued logic.
+Spark has computed the parts of a condition that depend on a single row, as columns. The rest compares rows with each
+other: their `Cell`s, aggregates, and functions of both. NULL is None, with SQL's three-valued logic.
 """
 
 from __future__ import annotations
@@ -209,32 +209,23 @@ def _span(variable: int | None, own: int | None) -> Callable[[int, tuple[int, ..
 # -- functions that know what to do with NULL ------------------------------------------------------------------
 
 
-def _and(operands: Sequence[Value]) -> Value:
-    def value(at: int, bounds: tuple[int, ...]) -> Any:
-        result: bool | None = True
-        for each in operands:
-            found = each(at, bounds)
-            if found is False:
-                return False
-            if found is None:
-                result = None
-        return result
+def _connective(*, decides: bool) -> Callable[[Sequence[Value]], Value]:
+    """Return AND or OR of three-valued logic: an operand that is ``decides`` decides the result."""
 
-    return value
+    def connected(operands: Sequence[Value]) -> Value:
+        def value(at: int, bounds: tuple[int, ...]) -> Any:
+            result: bool | None = not decides
+            for each in operands:
+                found = each(at, bounds)
+                if found is decides:
+                    return decides
+                if found is None:
+                    result = None
+            return result
 
+        return value
 
-def _or(operands: Sequence[Value]) -> Value:
-    def value(at: int, bounds: tuple[int, ...]) -> Any:
-        result: bool | None = False
-        for each in operands:
-            found = each(at, bounds)
-            if found is True:
-                return True
-            if found is None:
-                result = None
-        return result
-
-    return value
+    return connected
 
 
 def _is(wanted: Any, *, negated: bool = False) -> Callable[[Sequence[Value]], Value]:
@@ -319,8 +310,8 @@ def _if(operands: Sequence[Value]) -> Value:
 
 #: Functions that are not NULL wherever an operand is.
 NULL_SAFE: Final[dict[str, Callable[[Sequence[Value]], Value]]] = {
-    "AND": _and,
-    "OR": _or,
+    "AND": _connective(decides=False),
+    "OR": _connective(decides=True),
     "IS_NULL": _is(None),
     "IS_NOT_NULL": _is(None, negated=True),
     "IS_UNKNOWN": _is(None),

@@ -1,4 +1,4 @@
-"""The pattern of MATCH_RECOGNIZE as an automaton: which variable the next row may belong to, and what follows.
+"""The pattern of MATCH_RECOGNIZE as an automaton: which variables the next row may belong to.
 
 Rows of a match follow each other without gaps, and a pattern is a sequence of different variables. So a partial match
 is a state of the automaton and the places where the rows of each variable begin.

@@ -1,7 +1,7 @@
 """MATCH_RECOGNIZE: sequences of rows of a key that match a pattern, in the order of time.
 
-By event time rows wait until the watermark has passed them: then all rows before them are known. Those that come behind
-it are late, and dropped. By the clock rows are looked at as they come.
+In event time, rows wait until the watermark has passed them, when all earlier rows are known. Rows that arrive behind
+the watermark are late and dropped. In processing time, rows are processed as they arrive.
 
     waiting    rows that the watermark has not passed
     rows       those that partial matches consist of, from the first row of the oldest one on
@@ -19,11 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.operators.table.base import (
-    WITH_SEQUENCE,
     EpochOutput,
     EpochTime,
-    InputSpec,
-    quote,
     read_columns,
     written_rows,
 )
@@ -83,10 +80,7 @@ class MatchRecognizeOperator:
         self._runs = TableLayout(_RUNS, (ColumnType(_PACKED, pa.string()), ColumnType(_DEADLINE, pa.int64())))
         waits = (self._waiting.layout,) if declaration.time is not None else ()
         self.layouts = (*waits, self._rows.layout, self._runs)
-        where = None if declaration.time is None else f"{quote(declaration.time)} IS NOT NULL"
-        self.inputs = (
-            InputSpec(side=0, source=0, keys=declaration.keys, items=(WITH_SEQUENCE,), where=where),
-        )
+        self.inputs = (self._waiting.input(declaration.keys),)
 
     def process(
         self, inputs: Mapping[int, pa.Table], state: Mapping[str, SlotTable], time: EpochTime
@@ -103,15 +97,15 @@ class MatchRecognizeOperator:
         deadlines = int_cells(runs, _DEADLINE, live)
         expired = runs.rows(live[deadlines <= now]).keys
         keys, _, _ = numbered(np.concatenate([due.owners, expired]), due.owners[:0])
-        told = empty_changes(declaration.output, is_insert_only=declaration.is_insert_only)
+        emitted = empty_changes(declaration.output, is_insert_only=declaration.is_insert_only)
         rest = deadlines[deadlines > now].tolist()
         if len(keys):
             block = self._block(keys, due, state[_ROWS], time)
-            told, ahead = self._matched(block, state, now, changes)
+            emitted, ahead = self._matched(block, state, now, changes)
             rest += ahead
         timer = min(rest, default=_NEVER)
         wakes = declaration.time is None and timer != _NEVER
-        return EpochOutput(told, merged_changes(changes), late, next_timer_ms=timer if wakes else None)
+        return EpochOutput(emitted, merged_changes(changes), late, next_timer_ms=timer if wakes else None)
 
     # -- rows --------------------------------------------------------------------------------------------------
 
@@ -184,9 +178,9 @@ class MatchRecognizeOperator:
         fresh, old = rows.take(block.is_due & stays), rows.take(~block.is_due & ~stays)
         changes.append((_ROWS, self._rows.written(fresh)))
         changes.append((_ROWS, self._rows.written(old, is_gone=np.ones(len(old.times), np.bool_))))
-        return self._told(matching, rows, found), [each for each in deadlines if each != _NEVER]
+        return self._emitted(matching, rows, found), [each for each in deadlines if each != _NEVER]
 
-    def _told(self, matching: Matching, rows: TimedRows, found: list[Found]) -> pa.Table:
+    def _emitted(self, matching: Matching, rows: TimedRows, found: list[Found]) -> pa.Table:
         """Return a row for each match, in the order of the times they were found at."""
         declaration = self._declaration
         found = sorted(found, key=lambda each: each.time_ms)

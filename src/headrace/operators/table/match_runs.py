@@ -1,8 +1,8 @@
-"""Partial matches of one key: each row makes some of them longer, ends others, and completes a few.
+"""Partial matches of one key: each row extends, ends or completes some of them.
 
-A match is emitted when no partial match that began before it is left; it then removes those that AFTER MATCH SKIP
-rules out. Of partial matches that began with the same row, the one that Flink would look at first comes first: they are
-in a heap with Flink's ties, so that the same ones are chosen.
+A match is emitted when no partial match that began earlier remains; it then removes those that AFTER MATCH SKIP
+excludes. Partial matches that began with the same row are in a heap that breaks ties as Flink does, so the same ones
+are chosen.
 """
 
 from __future__ import annotations
@@ -241,13 +241,13 @@ class Runs:
         clause = f"AFTER MATCH SKIP {skip.kind.value} {name}"
         if begin == end:
             raise JobExecutionError(
-                f"{clause}: the match has no row of {name} to go on with",
+                f"{clause}: the match has no row of {name} to skip to",
                 hint=f"let {name} have at least one row in PATTERN, or skip to another variable",
             )
         if target == bounds[0]:
             raise JobExecutionError(
                 f"{clause}: this is the first row of the match, which would be found again and again",
-                hint="skip to a variable behind it, TO NEXT ROW or PAST LAST ROW",
+                hint="skip to a variable after it, TO NEXT ROW or PAST LAST ROW",
             )
         return lambda run: bool(run.bounds) and run.bounds[0] < target
 

@@ -1,4 +1,4 @@
-"""Looking for a pattern in rows: what streaming and batch have in common.
+"""The search for a pattern in rows, shared by streaming and batch.
 
 The rows of all keys are in one list of places; conditions and results read columns of it.
 """
@@ -19,7 +19,7 @@ __all__ = ["Matching", "columns_read"]
 
 
 def columns_read(pattern: PatternSpec) -> list[int]:
-    """Return the columns whose values Python looks at: of others only places are told."""
+    """Return the columns whose values Python looks at; the others are only referred to by their place."""
     read: set[int] = set()
 
     def look(formula: Formula | None) -> None:

@@ -1,11 +1,12 @@
-"""OVER by time: each row once, with what functions say of the rows before it.
+"""OVER by time: each row is emitted once, with the results of functions over the rows before it.
 
-By event time rows wait until the watermark has passed them: then all rows before them are known, and what comes out
-does not depend on how rows came. Those that come behind it are late, and dropped. By the clock rows come out at once.
+In event time, rows wait until the watermark has passed them: then all earlier rows are known, and the results do not
+depend on the arrival order. Rows that arrive behind the watermark are late and dropped. In processing time, rows are
+emitted at once.
 
     waiting    rows that the watermark has not passed
-    history    of rows that came out, what functions with a start look at: freed as it moves on
-    groups     of each key, what functions without a start have put together
+    history    emitted rows that bounded frames may still need, freed as frames advance
+    groups     the accumulators of unbounded frames, by key
 """
 
 from __future__ import annotations
@@ -18,11 +19,8 @@ import pyarrow as pa
 
 from headrace.errors import UnsupportedFeatureError
 from headrace.operators.table.base import (
-    WITH_SEQUENCE,
     EpochOutput,
     EpochTime,
-    InputSpec,
-    quote,
     read_columns,
     written_rows,
 )
@@ -51,9 +49,9 @@ class OverOperator:
     def __init__(self, declaration: OverAggregateDeclaration, schema: Schema, *, retracts: bool) -> None:
         if retracts:  # as in Flink
             raise UnsupportedFeatureError(
-                "OVER by a time attribute over a changelog with updates: a row that came out cannot be taken back",
+                "OVER by a time attribute over a changelog with updates: rows that were emitted cannot be retracted",
                 feature="OVER by time over updates",
-                hint="use insert-only rows, or ORDER BY a column that is no time attribute",
+                hint="use insert-only rows, or ORDER BY a column that is not a time attribute",
             )
         self._declaration = declaration
         types = {column.name: column.arrow for column in schema}
@@ -82,10 +80,7 @@ class OverOperator:
             *((self._history.layout,) if self._has_history else ()),
             *((self._groups,) if self._has_groups else ()),
         )
-        where = None if declaration.time is None else f"{quote(declaration.time)} IS NOT NULL"
-        self.inputs = (
-            InputSpec(side=0, source=0, keys=declaration.keys, items=(WITH_SEQUENCE,), where=where),
-        )
+        self.inputs = (self._waiting.input(declaration.keys),)
 
     def process(
         self, inputs: Mapping[int, pa.Table], state: Mapping[str, SlotTable], time: EpochTime
@@ -96,9 +91,9 @@ class OverOperator:
         if self._declaration.time is not None:
             due = self._waiting.due(fresh, state[_WAITING], time, changes)
         oldest = time.after + 1 if self._declaration.time is not None else time.now_ms
-        told = changes_table(*self._empty())
+        emitted = changes_table(*self._empty())
         if len(due.times):
-            told = self._told(due, state, time, oldest, changes)
+            emitted = self._emitted(due, state, time, oldest, changes)
         elif self._is_by_time and self._has_history:
             table = state[_HISTORY]
             gone = self._passed(table, oldest)
@@ -109,11 +104,11 @@ class OverOperator:
             if swept is not None and self._has_history:
                 _, slots = self._history.of_keys(state[_HISTORY], swept.keys)
                 changes.insert(0, (_HISTORY, self._history.removed(state[_HISTORY], slots)))
-        return EpochOutput(told, merged_changes(changes), late)
+        return EpochOutput(emitted, merged_changes(changes), late)
 
     # -- what is said of them ----------------------------------------------------------------------------------
 
-    def _told(
+    def _emitted(
         self,
         due: TimedRows,
         state: Mapping[str, SlotTable],

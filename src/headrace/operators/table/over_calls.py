@@ -1,4 +1,4 @@
-"""The functions of OVER, over a block of rows: what comes out for its rows, and what state keeps of each key."""
+"""The functions of OVER, over a block of rows: their results, and the state of each key."""
 
 from __future__ import annotations
 
@@ -191,8 +191,8 @@ class Numbers:
             elements[block.firsts] = state[self._name].fill_null(0).to_numpy(zero_copy_only=False)
         counts = running(np.add, elements, block)
         fresh = np.flatnonzero(block.is_fresh)
-        told = counts[starts[fresh] - 1] + 1 if self._call.function == "RANK" else counts[fresh]
-        result = pa.array(told).cast(self._call.result.arrow)
+        ranks = counts[starts[fresh] - 1] + 1 if self._call.function == "RANK" else counts[fresh]
+        result = pa.array(ranks).cast(self._call.result.arrow)
         return OverOutcome(result, {self._name: pa.array(counts[block.lasts])})
 
     def keeps(self, block: Block, oldest: int) -> Bools:

@@ -1,4 +1,4 @@
-"""What functions of OVER have in common: what they say of the rows of a block, and which rows they look at again."""
+"""What functions of OVER have in common: the results for a block of rows, and which rows they need again."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""OVER by a column that is no time: a row that comes or goes changes the results of those behind it.
+"""OVER by a column that is not a time attribute: an added or removed row changes the results of later rows.
 
-All rows are kept. An epoch computes the results of its keys as they were and as they are, and tells the difference.
+All rows are kept. For the keys of an epoch, the results before and after it are computed, and the difference is
+emitted.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class SortedOverOperator:
         after, after_ids = self._results(new, len(owners))
         written = change.written()
         return EpochOutput(
-            self._told(before, before_ids, after, after_ids),
+            self._emitted(before, before_ids, after, after_ids),
             {self._side.name: written} if len(written) else {},
         )
 
@@ -109,7 +110,7 @@ class SortedOverOperator:
             np.cumsum(is_other[picks]) - 1,
         )
 
-    def _told(
+    def _emitted(
         self, before: Mapping[str, pa.Array], before_ids: Ints, after: Mapping[str, pa.Array], after_ids: Ints
     ) -> pa.Table:
         """Tell which rows go, come, or have other results."""

@@ -1,7 +1,7 @@
-"""Aggregate functions of the user's with OVER: called for the rows of each frame, one frame after the other.
+"""The user's aggregate functions with OVER, called for the rows of each frame, one frame after the other.
 
-A function without a start keeps its accumulator in state, and takes each row once. Others look at the rows of their
-frame anew for every row, and so do functions of pandas Series, and of different values.
+With an unbounded frame, a function keeps its accumulator in state and processes each row once. With a bounded frame
+it processes all rows of the frame again for every row, as do functions of pandas Series and with DISTINCT.
 """
 
 from __future__ import annotations

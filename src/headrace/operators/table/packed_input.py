@@ -1,13 +1,12 @@
-"""Rows on their way from one python stage to a stateful node of the next, in columns all the way.
+"""Rows on their way from one Python stage to a stateful node of the next, in columns all the way.
 
     rows (Arrow) --fragment--> --input's columns, or groups--> --key--> a packet per subtask   ...exchange...   rows
 
-A packet is bytes to Spark, which brings it to its subtask. Rows would become Spark's on the way out of python and
-columns again on the way in, which costs more than most operators do. Only what workers can compute by themselves goes
-like this (`arrow_sql.py`); `PackedInput.of` returns None for everything else.
+To Spark, a packet is bytes that it ships to a subtask. Converting columns to Spark's rows and back would cost more
+than most operators do. Only expressions that workers can compute are supported (`arrow_sql.py`); `PackedInput.of`
+returns None for everything else.
 
-Groups are put together twice, as Spark does it: those of a task where it made them, those of all tasks behind the
-exchange (`GroupMerge`).
+Rows are grouped twice, as in Spark: within each task, and after the exchange for all tasks (`GroupMerge`).
 """
 
 from __future__ import annotations
@@ -32,8 +31,9 @@ from headrace.operators.table.key_numbers import (
     is_fixed,
 )
 from headrace.operators.table.pair_conditions import whole_numbers
+from headrace.operators.table.row_steps import Caller, done_with_rows, row_step
 from headrace.operators.table.session_numbers import session_numbers, session_times
-from headrace.operators.table.steps import KIND, Schema, Select, Step, Where
+from headrace.operators.table.steps import KIND, Explode, PythonCalls, Schema, Select, Step, Where
 from headrace.state.columns import Ints
 from headrace.state.hashed import together
 from headrace.state.key_secret import KeySecret
@@ -45,6 +45,8 @@ _ROW_BITS = 33
 #: Bytes that a packet has, about.
 _PACKET_BYTES = 8 << 20
 _GROUP = "__group"
+#: A column that says nothing but how many rows there are.
+_ROWS = "__rows"
 #: What a packet says of itself: the vertex it is for, and which of its inputs.
 _TARGET, _SIDE = b"target", b"side"
 
@@ -158,12 +160,20 @@ class PackedInput:
         """Whether rows are put together before they are sent."""
         return any(spec.group_by is not None for spec in self.specs)
 
-    def packets(self, tables: Iterable[pa.Table], partition: int) -> Iterator[Packet]:
+    @property
+    def calls_functions(self) -> bool:
+        """Whether functions of the user's are called on the way."""
+        return any(isinstance(step, PythonCalls) for step in self.steps)
+
+    def packets(
+        self, tables: Iterable[pa.Table], partition: int, caller: Caller | None = None
+    ) -> Iterator[Packet]:
         """Make packets of the rows of a task.
 
         Args:
             tables: The rows.
             partition: The number of the task among those of its stage, for the order in which rows came.
+            caller: Calls functions with the rows, if there are any to call.
 
         Raises:
             NotComputedError: Spark has to do it.
@@ -173,7 +183,7 @@ class PackedInput:
         sequence = partition << _ROW_BITS
         waiting: list[pa.Table] = []
         for table in tables:
-            rows = program.stateless(table)
+            rows = program.stateless(table, caller)
             if self.is_discarded:
                 continue
             if not self.specs:
@@ -245,6 +255,9 @@ class _Program:
                     made |= understood([(f"`{KIND}`", KIND)], types, is_utc=packed.is_utc) or {}
                 types = {name: each.kind for name, each in made.items()}
                 steps.append(made)
+            elif (made_of := row_step(step, types)) is not None:
+                types = made_of
+                steps.append(step)
             else:
                 return None
         if any(types.get(column.name) != column.arrow for column in packed.schema):
@@ -255,7 +268,7 @@ class _Program:
             return None
         return cls(packed, steps, [each for each in inputs if each is not None], list(types))
 
-    def stateless(self, table: pa.Table) -> pa.Table:
+    def stateless(self, table: pa.Table, caller: Caller | None = None) -> pa.Table:
         """Do the fragment's work."""
         given = {name: _typed(_whole(table.column(name)), kind) for name, kind in self._packed.source}
         columns, count = SharedColumns(given), table.num_rows
@@ -263,10 +276,14 @@ class _Program:
             if isinstance(step, ColumnExpression):
                 kept, count = _kept(columns, step.of(columns, count), count)
                 columns = SharedColumns(kept)
+            elif isinstance(step, PythonCalls | Explode):
+                made, count = done_with_rows(step, columns, count, caller)
+                columns = SharedColumns(made)
             else:
                 assert isinstance(step, dict)
                 columns = SharedColumns({name: each.of(columns, count) for name, each in step.items()})
-        return pa.table({name: columns[name] for name in self._used})
+        # Rows without any column could not be counted.
+        return pa.table({name: columns[name] for name in self._used} or {_ROWS: pa.nulls(count)})
 
     def as_they_are(self, rows: pa.Table) -> Iterator[Packet]:
         """Send rows to whoever gets them."""
@@ -528,9 +545,9 @@ def rows_for(target: str, packets: Iterable[bytes]) -> Iterator[tuple[int, pa.Ta
     """Return the rows of packets, each with its input; of those for a vertex: others may come along."""
     for data in packets:
         with pa.ipc.open_stream(data) as stream:
-            told = stream.schema.metadata
-            if told[_TARGET] == target.encode():
-                yield int(told[_SIDE]), stream.read_all().replace_schema_metadata(None)
+            metadata = stream.schema.metadata
+            if metadata[_TARGET] == target.encode():
+                yield int(metadata[_SIDE]), stream.read_all().replace_schema_metadata(None)
 
 
 def merged_inputs(

@@ -1,7 +1,8 @@
-"""Conditions of joins that can be looked at before pairs are made: comparisons of columns, joined by AND.
+"""Conditions of joins that can be checked before pairs are made: comparisons of columns, joined by AND.
 
-Spark checks a condition behind the join, over pairs as a whole. Pairs that cannot pass are better not made: each costs
-all its columns a copy and the way to Spark. What is not understood here is left to Spark, which checks the rest again.
+Spark checks a condition after the join, over complete pairs. It is cheaper not to make pairs that cannot pass,
+because each pair is a copy of all its columns and has to be sent to Spark. Conditions that are not supported here are
+left to Spark.
 """
 
 from __future__ import annotations

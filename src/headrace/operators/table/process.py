@@ -4,7 +4,7 @@
     rows of ORDER BY   -->  wait until the watermark has passed them, then the same in order; late ones are dropped
     the watermark      -->  on_timer, in the order of timers
 
-Within an epoch rows come first, then the watermark. Rows of several tables come table by table.
+Within an epoch, rows are processed first, then the watermark. Rows of several tables are processed table by table.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class ProcessTableOperator:
             changes += [] if written is None else [(TIMERS.name, written)]
         for each in self._entries:
             changes += [(each.layout.name, rows) for rows in each.changes()]
-        return EpochOutput(self._told(run), merged_changes(changes), late)
+        return EpochOutput(self._emitted(run), merged_changes(changes), late)
 
     # -- rows --------------------------------------------------------------------------------------------------
 
@@ -114,7 +114,7 @@ class ProcessTableOperator:
             column = rows.column(declaration.time)
             if column.null_count:
                 raise UserFunctionError(
-                    f"{declaration.function.name}: a row has no time, which on_time and ORDER BY need",
+                    f"{declaration.function.name}: the time of a row is NULL, but on_time and ORDER BY need one",
                     hint="filter such rows out: WHERE ts IS NOT NULL",
                 )
             times = numbers(rows, declaration.time)
@@ -176,7 +176,7 @@ class ProcessTableOperator:
 
     # -- what comes out ----------------------------------------------------------------------------------------
 
-    def _told(self, run: _Run) -> pa.Table:
+    def _emitted(self, run: _Run) -> pa.Table:
         declaration = self._declaration
         columns = list(zip(*run.rows, strict=True)) if run.rows else [()] * len(declaration.output)
         arrays = {

@@ -1,4 +1,4 @@
-"""What a process table function can ask and do while it is called: time, timers, its tables, its state."""
+"""The context of a process table function: time, timers, its tables, its state."""
 
 from __future__ import annotations
 

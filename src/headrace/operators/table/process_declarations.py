@@ -1,4 +1,4 @@
-"""A call of a process table function as a node of a table job. As `declarations`."""
+"""A call of a process table function as a node of a table job. See `declarations`."""
 
 from __future__ import annotations
 

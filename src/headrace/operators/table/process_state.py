@@ -4,7 +4,7 @@
     list.NAME     a row for each element
     map.NAME      a row for each entry, found by key and entry: a map of any size is never read as a whole
 
-What an epoch changes is kept here, above the tables, until it is written.
+The changes of an epoch are buffered here until they are written to the tables.
 """
 
 from __future__ import annotations

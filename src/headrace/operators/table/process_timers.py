@@ -1,7 +1,7 @@
 """Timers of process table functions: by name, or by time; they fire when the watermark has passed them.
 
-A timer is a row of state, found by its key and its name; those that an epoch sets or clears stand above the table
-until they are written.
+A timer is a row of state, found by its key and its name; timers that an epoch sets or clears are buffered until they
+are written to the table.
 """
 
 from __future__ import annotations

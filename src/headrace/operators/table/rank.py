@@ -1,7 +1,7 @@
-"""Top-N, LIMIT and what a sink wants to know per key: the first rows of each partition, as they change.
+"""Top-N, LIMIT, and the last row per key for sinks: the first rows of each partition, as they change.
 
-All rows that may still get among the first are kept; without retractions these are the first themselves. What comes out
-is the difference of the first rows before and after the epoch: row by row, or place by place where ranks are told.
+All rows that may still become one of the first are kept; without retractions, only the first ones. The difference of
+the first rows before and after the epoch is emitted: row by row, or rank by rank if ranks are emitted.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Ranking:
 
     Args:
         order: What ranks go by.
-        first: The lowest rank that is told.
+        first: The lowest rank that is emitted.
         last: The highest; None: no end.
         newest_first: Whether, of rows that are equal in this, the newest comes first, not the oldest.
     """
@@ -65,7 +65,7 @@ class Ranking:
         return ordered, np.arange(len(picks)) - np.repeat(begins, lengths)
 
     def is_among(self, ranks: Ints) -> Ints:
-        """Return the positions of the ranks that are told."""
+        """Return the positions of the ranks that are emitted."""
         inside = ranks >= self.first - 1
         if self.last is not None:
             inside &= ranks < self.last
@@ -75,7 +75,8 @@ class Ranking:
 def tells_places(declaration: RankDeclaration) -> bool:
     """Whether a row that takes the place of another is an update of it.
 
-    As in Flink, places are told where some are left out before them; not to who goes by the keys of rows alone.
+    As in Flink, that is so if ranks are emitted, or if rows before the first place are left out; not for consumers
+    that go by the keys of rows alone.
     """
     has_offset = declaration.first > 1 and declaration.emits_update_before
     return declaration.rank_column is not None or has_offset
@@ -154,14 +155,14 @@ class RankOperator:
         new = rows_after(rows_after(old, went), came)
         before, before_ranks = self._ranking.sorted(old, self._names)
         after, after_ranks = self._ranking.sorted(new, self._names)
-        told_before = self._ranking.is_among(before_ranks)
-        told_after = self._ranking.is_among(after_ranks)
-        before, before_ranks = before.take(told_before), before_ranks[told_before]
+        emitted_before = self._ranking.is_among(before_ranks)
+        emitted_after = self._ranking.is_among(after_ranks)
+        before, before_ranks = before.take(emitted_before), before_ranks[emitted_before]
         if self._keeps_all:
             written = change.written()
         else:
             written = self._without_the_rest(change, changed, old, after, after_ranks)
-        after, after_ranks = after.take(told_after), after_ranks[told_after]
+        after, after_ranks = after.take(emitted_after), after_ranks[emitted_after]
         events = None
         if events_of(inputs.get(0)) is not None:
             events = np.zeros(len(owners), np.int64)

@@ -1,15 +1,14 @@
 """Every change of every row, as Flink emits them without mini-batches (``table.exec.mini-batch.enabled: false``).
 
-An epoch is worked off in rounds: the first row of each key, then the second of each, and so on. In a round each key
-has one row, so what comes out is what this row changes; and as keys do not know of each other, the rounds of all of
-them can go side by side. Rows that come out carry the number of the row that caused them, and are put in the order of
-these.
+An epoch is processed in rounds: the first row of each key, then the second of each, and so on. In a round each key
+has one row, so the output is what this row changes; and as keys are independent, the rounds of all of them run
+together. Emitted rows carry the number of the row that caused them, and are sorted by it.
 
     rows    a1 b1 a2 a3 b2   ->   rounds  a1 b1 | a2 b2 | a3   ->   changes of  a1 b1 a2 a3 b2
 
 Of two inputs, the rows of the left one come first: Flink leaves open which of two inputs is read first. State is
-changed after every round, in small tables with the rows of the keys that the epoch is about; what they come to in the
-end is written as after any epoch.
+changed after every round, in small tables with the rows of the epoch's keys; their final contents are written as
+after any other epoch.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ _UPDATING = (
 
 
 def emits_every_change(declaration: object) -> bool:
-    """Whether a node works off its rows one by one: those that only time makes emit need not."""
+    """Whether a node processes its rows one by one: those that only time makes emit need not."""
     if not isinstance(declaration, _UPDATING) or not declaration.row_by_row:
         return False
     is_of_interval = getattr(declaration, "interval_ms", None) is not None
@@ -75,7 +74,7 @@ def without_event(schema: Schema) -> Schema:
 
 
 class RowByRowOperator:
-    """Has another operator work off an epoch row by row.
+    """Has another operator process an epoch row by row.
 
     Args:
         operator: The other one; it tells in `EVENT` which row caused each of its changes.
@@ -106,7 +105,9 @@ class RowByRowOperator:
             }
             before = 0
             for each in rounds:
-                output = self._operator.process(each, tables, replace(time, rows_before=before))
+                output = self._operator.process(
+                    each, tables, replace(time, rows_before=before, keeps_state=True)
+                )
                 before += sum(rows.num_rows for rows in each.values())
                 for name, rows in output.changes.items():
                     tables[name].apply(rows)

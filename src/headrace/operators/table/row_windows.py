@@ -1,10 +1,10 @@
-"""Windows of the Table API that count rows: which rows are in those that have become full.
+"""Windows of the Table API that count rows: emits the rows of full windows.
 
-    rows of a key    0 1 2 3 4 5 6 7 ...          in the order in which they came
-    window i         [i * slide, i * slide + size)  told as a whole when its last row has come
+    rows of a key    0 1 2 3 4 5 6 7 ...          in arrival order
+    window i         [i * slide, i * slide + size)  emitted as a whole when its last row arrives
 
-State has the rows of windows that are not full yet, and how many rows each key has had. What is computed of a window is
-done behind: its rows come together, so that nothing more has to be kept.
+State has the rows of windows that are not full yet, and the number of rows of each key. A later node aggregates the
+windows: their rows arrive together, so it needs no state.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class RowWindowsOperator:
             _COUNTS: written_rows(self._counts, keys, {_COUNT: pa.array(after)}),
         }
         return EpochOutput(
-            self._told(rows, full_before, full_after),
+            self._emitted(rows, full_before, full_after),
             {name: written for name, written in changes.items() if len(written)},
         )
 
@@ -115,7 +115,7 @@ class RowWindowsOperator:
             removed=goes[moved],
         )
 
-    def _told(self, rows: _Numbered, full_before: Ints, full_after: Ints) -> pa.Table:
+    def _emitted(self, rows: _Numbered, full_before: Ints, full_after: Ints) -> pa.Table:
         """Return the rows of windows that have become full: by key and window, and as they came."""
         declaration = self._declaration
         size, slide = declaration.size, declaration.slide

@@ -1,9 +1,9 @@
-"""GROUP BY over SESSION windows: windows of a key grow and merge as rows come.
+"""GROUP BY over SESSION windows: windows of a key grow and merge as rows arrive.
 
-Spark has put each key's rows of the epoch into sessions. Here they meet those that are kept: sessions that touch become
-one. A session fires, and is forgotten, when the watermark has passed its end; one that comes when time has passed it,
-and that touches none that is kept, is late. By processing time all rows of an epoch come at once, by the clock, which
-also says when a session is over. Rows that are taken back leave their session as long as it was.
+Spark has grouped each key's rows of the epoch into sessions. Here they are merged with the sessions in state that
+they touch. A session fires and is removed when the watermark has passed its end. A session that arrives after that,
+and touches none in state, is late. In processing time, all rows of an epoch have the same time, and the clock ends
+sessions. Retractions do not shorten their session.
 """
 
 from __future__ import annotations

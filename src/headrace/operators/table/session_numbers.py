@@ -1,4 +1,4 @@
-"""Rows put into sessions before they are sent: those of a group that are no further apart than a gap."""
+"""Groups rows into sessions before they are sent: rows of a group that are no further apart than the gap."""
 
 from __future__ import annotations
 

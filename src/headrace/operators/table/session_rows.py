@@ -1,7 +1,8 @@
-"""Rows in their SESSION windows: each comes out with its session when the session is over.
+"""Rows in their SESSION windows: each row is emitted with its session when the session is over.
 
-How long a session is, its last row says. So rows wait in state until the watermark has passed the end of their session;
-then all of them come out, in the order in which they came, as in Flink.
+The last row of a session decides its end. So rows wait in state until the watermark has passed the end of their
+session; then all of them are emitted, in arrival order, as in Flink. In processing time, all rows of an epoch have the
+same time, and the clock ends sessions.
 
     time     1  2     5            20       gap 3: 1, 2 and 5 are one session, [1, 8); 20 is another, [20, 23)
 """
@@ -9,18 +10,19 @@ then all of them come out, in the order in which they came, as in Flink.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
-from headrace.operators.table.base import WITH_SEQUENCE, EpochOutput, EpochTime, InputSpec, quote
+from headrace.operators.table.base import EpochOutput, EpochTime
 from headrace.operators.table.changelog import changes_table, empty_changes
 from headrace.operators.table.kept_rows import numbered
 from headrace.operators.table.steps import Schema
 from headrace.operators.table.timed_declarations import SessionRowsDeclaration
 from headrace.operators.table.timed_rows import TimedRows, joined_rows, merged_changes
 from headrace.operators.table.waiting_rows import WaitingRows
+from headrace.operators.table.wall_clock import instant_ms, wall_clock_ms
 from headrace.state.columnar.slots import SlotTable
 from headrace.state.columns import Bools, Ints
 from headrace.state.row_sets import RowSet
@@ -48,19 +50,20 @@ class SessionRowsOperator:
 
     def __init__(self, declaration: SessionRowsDeclaration, schema: Schema) -> None:
         self._declaration = declaration
+        self._by_clock = declaration.time is None
         types = {column.name: column.arrow for column in schema}
         self._names = list(types)
         self._waiting = WaitingRows(_WAITING, types, declaration.time)
         self.layouts = (self._waiting.layout,)
-        where = f"{quote(declaration.time)} IS NOT NULL"
-        self.inputs = (
-            InputSpec(side=0, source=0, keys=declaration.keys, items=(WITH_SEQUENCE,), where=where),
-        )
+        self.inputs = (self._waiting.input(declaration.keys),)
 
     def process(
         self, inputs: Mapping[int, pa.Table], state: Mapping[str, SlotTable], time: EpochTime
     ) -> EpochOutput:
         table = state[_WAITING]
+        if self._by_clock:
+            now_ms = wall_clock_ms(time.now_ms, self._declaration.zone)
+            time = replace(time, now_ms=now_ms, before=-1, after=now_ms - 1)
         fresh = self._waiting.read(inputs.get(0), time)
         slots = self._slots(table, fresh, time.after)
         rows = joined_rows(self._waiting.rows_at(table, slots), fresh)
@@ -73,7 +76,18 @@ class SessionRowsOperator:
             (_WAITING, self._waiting.removed(table, slots[is_due[: len(slots)]])),
             (_WAITING, self._waiting.written(rows.take(~is_due & ~is_late & ~is_kept))),
         ]
-        return EpochOutput(self._told(rows, sessions, is_due), merged_changes(changes), int(is_late.sum()))
+        timer = self._next_timer(table, slots, sessions.ends[~is_due & ~is_late])
+        return EpochOutput(
+            self._emitted(rows, sessions, is_due), merged_changes(changes), int(is_late.sum()), timer
+        )
+
+    def _next_timer(self, table: SlotTable, seen: Ints, ends: Ints) -> int | None:
+        """Return when the clock may end the next session: of keys that were not looked at, when a row's gap is over."""
+        if not self._by_clock:
+            return None
+        others = np.setdiff1d(table.live, seen)
+        waiting = np.concatenate([self._waiting.times(table, others) + self._declaration.gap_ms, ends])
+        return instant_ms(int(waiting.min()), self._declaration.zone) if len(waiting) else None
 
     def _slots(self, table: SlotTable, fresh: TimedRows, after: int) -> Ints:
         """Return the rows that wait for keys that have fresh rows, or rows that time has passed."""
@@ -91,7 +105,9 @@ class SessionRowsOperator:
         order = np.lexsort((rows.times, keys))
         times, own = rows.times[order], keys[order]
         begins = np.ones(len(order), np.bool_)
-        begins[1:] = (own[1:] != own[:-1]) | (times[1:] - times[:-1] > self._declaration.gap_ms)
+        # The clock has ended a session before a row comes at its end; by event time they are one.
+        later = np.greater_equal if self._by_clock else np.greater
+        begins[1:] = (own[1:] != own[:-1]) | later(times[1:] - times[:-1], self._declaration.gap_ms)
         of_sorted = np.cumsum(begins) - 1
         firsts = np.flatnonzero(begins)
         lasts = np.append(firsts[1:], len(order)) - 1 if len(firsts) else firsts
@@ -99,7 +115,7 @@ class SessionRowsOperator:
         of_row[order] = of_sorted
         return _Sessions(of_row, times[firsts][of_row], times[lasts][of_row] + self._declaration.gap_ms)
 
-    def _told(self, rows: TimedRows, sessions: _Sessions, is_due: Bools) -> pa.Table:
+    def _emitted(self, rows: TimedRows, sessions: _Sessions, is_due: Bools) -> pa.Table:
         """Return the rows whose sessions are over, sessions in the order of their ends."""
         output = self._declaration.output
         if not is_due.any():
@@ -107,10 +123,10 @@ class SessionRowsOperator:
         places = np.flatnonzero(is_due)
         ends = sessions.ends[places]
         places = places[np.lexsort((rows.order[places], sessions.numbers[places], ends))]
-        told = rows.take(places)
+        emitted = rows.take(places)
         starts, ends = sessions.starts[places], sessions.ends[places]
         arrays = [
-            *told.columns,
+            *emitted.columns,
             *(pa.array(each * 1000, pa.timestamp("us")) for each in (starts, ends, ends - 1)),
         ]
         kinds = None if self._declaration.is_insert_only else np.zeros(len(places), np.int8)

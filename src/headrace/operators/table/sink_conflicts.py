@@ -1,8 +1,7 @@
-"""ON CONFLICT DO NOTHING and DO ERROR: what a sink gets where rows with different keys of the query share its own.
+"""ON CONFLICT DO NOTHING and DO ERROR: rows with different keys of the query but the same primary key of the sink.
 
-Rows wait until the watermark moves on. Then a row and its retraction cancel each other, whatever their order, and of a
-primary key no row may be left, or one. If several are, DO NOTHING keeps the one that the sink has, or the first, and
-DO ERROR fails the job.
+Rows wait until the watermark advances. Then rows and their retractions cancel out, in any order. If several rows of a
+primary key remain, DO NOTHING keeps the one that the sink already has, or the first, and DO ERROR fails the job.
 
     primary key 'tea'    +I(tea, 1)   +I(tea, 3)   -U(tea, 1)   |watermark    ->  +I(tea, 3)
 """
@@ -71,19 +70,19 @@ class SinkConflictOperator:
     ) -> EpochOutput:
         changes: list[tuple[str, RowSet]] = []
         fresh = self._fresh(inputs.get(0), time)
-        told: list[tuple[int, _Row]] = []
+        emitted: list[tuple[int, _Row]] = []
         if time.after <= time.before and not time.is_final:
             changes.append((_WAITING, self._waiting.written(fresh)))
         else:
             slots = state[_WAITING].live
             changes.append((_WAITING, self._waiting.removed(state[_WAITING], slots)))
             due = joined_rows(self._waiting.rows_at(state[_WAITING], slots), fresh)
-            told = self._resolved(
+            emitted = self._resolved(
                 due.take(np.argsort(due.order, kind="stable")), state[_CURRENT], time, changes
             )
         swept = self._ttl.sweep(state[_CURRENT], time.now_ms)
         changes[:0] = [] if swept is None else [(_CURRENT, swept)]
-        return EpochOutput(self._table(told), merged_changes(changes))
+        return EpochOutput(self._table(emitted), merged_changes(changes))
 
     def _fresh(self, rows: pa.Table | None, time: EpochTime) -> TimedRows:
         if rows is None or not rows.num_rows:
@@ -107,7 +106,7 @@ class SinkConflictOperator:
         for (one, other), kind, row in zip(due.owners.tolist(), kinds, rows, strict=True):
             _add_or_cancel(by_key.setdefault((one, other), []), kind, row)
         before = self._stored(list(by_key), table, time)
-        told: list[tuple[int, _Row]] = []
+        emitted: list[tuple[int, _Row]] = []
         written: dict[Key, _Row | None] = {}
         for key, pending in by_key.items():
             old = before[key]
@@ -118,12 +117,12 @@ class SinkConflictOperator:
             written[key] = new
             if new is None:
                 assert old is not None
-                told.append((DELETE, old))
+                emitted.append((DELETE, old))
             else:
-                told.append((INSERT if old is None else UPDATE_AFTER, new))
+                emitted.append((INSERT if old is None else UPDATE_AFTER, new))
         if written:
             changes.append((_CURRENT, self._written(written, time)))
-        return told
+        return emitted
 
     def _compacted(self, old: _Row | None, pending: list[tuple[int, _Row]]) -> list[_Row]:
         """Return the rows of a primary key that are left."""
@@ -181,14 +180,14 @@ class SinkConflictOperator:
             self._current, keys, columns | self._ttl.stamps(len(keys), time.now_ms), removed=gone
         )
 
-    def _table(self, told: list[tuple[int, _Row]]) -> pa.Table:
+    def _table(self, emitted: list[tuple[int, _Row]]) -> pa.Table:
         output = self._declaration.output
-        columns = list(zip(*(row for _, row in told), strict=True)) if told else [()] * len(output)
+        columns = list(zip(*(row for _, row in emitted), strict=True)) if emitted else [()] * len(output)
         arrays = {
             column.name: result_column("ON CONFLICT", values, column.arrow)
             for column, values in zip(output, columns, strict=True)
         }
-        return changes_table(output, arrays, np.array([kind for kind, _ in told], np.int8))
+        return changes_table(output, arrays, np.array([kind for kind, _ in emitted], np.int8))
 
 
 def _add_or_cancel(pending: list[tuple[int, _Row]], kind: int, row: _Row) -> None:

@@ -1,4 +1,4 @@
-"""Declarations of what stands in front of a sink with a primary key, if the query has another key or none."""
+"""Declarations of the operators before a sink with a primary key, if the query has another key or none."""
 
 from __future__ import annotations
 

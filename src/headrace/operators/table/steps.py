@@ -79,6 +79,16 @@ class PythonCall:
     is_pandas: bool = False
     is_deterministic: bool = True
 
+    @property
+    def takes_batches(self) -> bool:
+        """Whether it is called with the rows of a batch, and returns the list of their results."""
+        return bool(getattr(self.function, "takes_batches", False))
+
+    @property
+    def gives_rows(self) -> bool:
+        """Whether its result is the list of the rows of a table function."""
+        return bool(getattr(self.function, "gives_rows", False))
+
 
 @dataclass(frozen=True)
 class PythonCalls:
@@ -164,18 +174,18 @@ def at_watermark(steps: Iterable[Step], watermark_ms: int | None) -> tuple[Step,
     """
     known = "CAST(NULL AS BIGINT)" if watermark_ms is None else f"{watermark_ms}L"
 
-    def told(sql: str) -> str:
+    def inlined(sql: str) -> str:
         return sql.replace(CURRENT_WATERMARK, known)
 
     made: list[Step] = []
     for step in steps:
         match step:
             case Select():
-                made.append(Select(tuple((told(sql), name) for sql, name in step.items)))
+                made.append(Select(tuple((inlined(sql), name) for sql, name in step.items)))
             case Where():
-                made.append(Where(told(step.condition)))
+                made.append(Where(inlined(step.condition)))
             case Explode():
-                made.append(replace(step, generator=told(step.generator)))
+                made.append(replace(step, generator=inlined(step.generator)))
             case _:
                 made.append(step)
     return tuple(made)

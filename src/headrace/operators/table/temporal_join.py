@@ -3,8 +3,9 @@
     versions of a key    4 +I      7 +U           9 -D      12 +I
     a row at 6           joins the version of 4; one at 10 joins none: it was deleted at 9
 
-Rows wait until the watermark has passed them: then all versions up to their time have come. Rows that come behind it
-are late, and dropped. Of each key the last version that the watermark has passed is kept, and those behind it.
+Rows wait until the watermark has passed them, when all versions up to their time have arrived. Rows that arrive
+behind the watermark are late and dropped. For each key, the last version that the watermark has passed is kept, and
+all later ones.
 """
 
 from __future__ import annotations
@@ -105,11 +106,11 @@ class TemporalJoinOperator:
         if len(fresh.times):
             changes.append((_RIGHT, self._written(fresh)))
         declaration = self._declaration
-        told = empty_changes(declaration.output, is_insert_only=declaration.is_insert_only)
+        emitted = empty_changes(declaration.output, is_insert_only=declaration.is_insert_only)
         if len(due.times):
-            told = self._told(due, self._versions_of(state[_RIGHT], fresh, due.owners))
+            emitted = self._emitted(due, self._versions_of(state[_RIGHT], fresh, due.owners))
         changes += self._outdated(state[_RIGHT], fresh, time)
-        return EpochOutput(told, merged_changes(changes), late)
+        return EpochOutput(emitted, merged_changes(changes), late)
 
     # -- versions ----------------------------------------------------------------------------------------------
 
@@ -192,7 +193,7 @@ class TemporalJoinOperator:
 
     # -- what comes out ----------------------------------------------------------------------------------------
 
-    def _told(self, due: TimedRows, versions: TimedRows) -> pa.Table:
+    def _emitted(self, due: TimedRows, versions: TimedRows) -> pa.Table:
         """Return rows with their versions."""
         declaration = self._declaration
         _, ids, of_versions = numbered(due.owners, versions.owners)

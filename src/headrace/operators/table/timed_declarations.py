@@ -1,4 +1,4 @@
-"""Stateful nodes that go by the time of rows: OVER, and joins of rows that are near each other. As `declarations`."""
+"""Stateful nodes that depend on the time of rows: OVER, interval and temporal joins. See `declarations`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class OverAggregateDeclaration(StatefulNode):
         calls: The functions.
         time: A BIGINT column with event time in ms: rows come out when the watermark has passed them. None: as they
             come, by the clock, unless there is an order.
-        order: A column that is no time: all rows are kept, and what becomes of their results is told.
+        order: A column that is no time: all rows are kept, and changes of their results are emitted.
     """
 
     keys: tuple[str, ...]
@@ -59,17 +59,19 @@ class SessionRowsDeclaration(StatefulNode):
 
     Args:
         keys: What sessions are kept apart by.
-        time: A BIGINT column with event time in ms.
+        time: A BIGINT column with event time in ms; None: processing time.
         gap_ms: How long nothing comes when a session is over.
+        zone: The time zone whose clock sessions of processing time go by; None: UTC.
     """
 
     keys: tuple[str, ...]
-    time: str
+    time: str | None
     gap_ms: int
+    zone: str | None = None
 
     @property
     def goes_by_watermark(self) -> bool:
-        return True
+        return self.time is not None
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Rows that wait in state for their time: with their keys, times, and the order in which they came."""
+"""Rows that wait in state for their time, with their keys, times and arrival order."""
 
 from __future__ import annotations
 

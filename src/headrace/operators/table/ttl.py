@@ -1,4 +1,4 @@
-"""Time to live of rows of columnar state: when they were last written, and which have ended."""
+"""Time to live of rows in columnar state: when they were last written, and which have expired."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Aggregate functions of the user's: their accumulators in state, and what Spark lists for them of an epoch.
+"""The user's aggregate functions: their accumulators in state, and the values that Spark lists for them.
 
     rows of an epoch --Spark: listed per key--> accumulate(), retract() --> accumulator in state --get_value()--> output
 
-An accumulator is kept as it is pickled. What has no way to put accumulators together (functions of pandas Series, and
-those without `merge` where windows are made of slices) keeps the rows themselves until the window is over.
+An accumulator is stored as a pickle. Functions that cannot merge accumulators (of pandas Series, or without `merge`
+in windows that consist of slices) keep the rows themselves until the window is over.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Aggregate functions of the user's as operators call them, whatever they were written as."""
+"""The user's aggregate functions behind one interface, whatever they were written as."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class UserAggregate:
     def _call(self, method: str, *arguments: Any) -> Any:
         try:
             result = getattr(self.implementation, method)(*arguments)
-            # A generator runs here, so that what it raises is told as the function's own.
+            # A generator runs here, so that what it raises is reported as an error of the function.
             return list(result) if method == "emit_value" and result is not None else result
         except Exception as error:
             raise UserFunctionError.from_exception(error) from error
@@ -131,7 +131,7 @@ def rows_in(result: Any) -> Iterable[Any]:
 def wrong_width(name: str, row: tuple[Any, ...], width: int) -> UserFunctionError:
     """Return the error for a row with too many or too few columns."""
     return UserFunctionError(
-        f"{name} gave the row {shorten(row)} with {len(row)} column{'' if len(row) == 1 else 's'}, "
+        f"{name} returned the row {shorten(row)} with {len(row)} column{'' if len(row) == 1 else 's'}, "
         f"but declares {width}",
         hint="give a tuple with a value for each of its result types",
     )

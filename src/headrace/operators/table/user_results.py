@@ -1,4 +1,4 @@
-"""What functions of the user's give, as columns of their declared types."""
+"""Results of the user's functions, as columns of their declared types."""
 
 from __future__ import annotations
 

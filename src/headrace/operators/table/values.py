@@ -1,9 +1,9 @@
-"""ValueBag: the values of an argument per key, with how often each is there.
+"""ValueBag: the values of an argument per key, with their number of occurrences.
 
-DISTINCT aggregates go by values that appear and disappear; MIN and MAX of a changelog need the next value when the
-lowest is taken back. Both are answered here: an epoch's differences in, what appeared and disappeared out. Calls with
-the same argument share a bag, whatever their FILTER clauses: a value has a count for each of these, so Spark brings it
-once, and state has it once.
+DISTINCT aggregates depend on which values appear and disappear; MIN and MAX of a changelog need the next value when
+the extreme one is retracted. A bag takes the differences of an epoch and returns the values that appeared and
+disappeared. Calls with the same argument share a bag, whatever their FILTER clauses: a value has a count for each of
+them, so Spark sends it once, and it is in state once.
 """
 
 from __future__ import annotations

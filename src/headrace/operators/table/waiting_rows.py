@@ -1,4 +1,4 @@
-"""Rows that wait in state until the watermark has passed them; those that come behind it are late, and dropped."""
+"""Rows that wait in state until the watermark has passed them; rows that arrive behind it are late and dropped."""
 
 from __future__ import annotations
 
@@ -7,7 +7,15 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from headrace.operators.table.base import SEQUENCE, EpochTime, hashes_of, numbers
+from headrace.operators.table.base import (
+    SEQUENCE,
+    WITH_SEQUENCE,
+    EpochTime,
+    InputSpec,
+    hashes_of,
+    numbers,
+    quote,
+)
 from headrace.operators.table.timed_rows import TimedRows, TimedTable, arrival_order, joined_rows
 from headrace.state.columnar.slots import SlotTable
 from headrace.state.row_sets import RowSet
@@ -28,6 +36,11 @@ class WaitingRows(TimedTable):
         super().__init__(name, list(types.values()))
         self._row_names = list(types)
         self._time = time
+
+    def input(self, keys: tuple[str, ...]) -> InputSpec:
+        """Return the operator's one input: rows with their order, and without those that have no time."""
+        where = None if self._time is None else f"{quote(self._time)} IS NOT NULL"
+        return InputSpec(side=0, source=0, keys=keys, items=(WITH_SEQUENCE,), where=where)
 
     def read(self, rows: pa.Table | None, time: EpochTime) -> TimedRows:
         """Return the rows of the epoch, in the order in which they came."""

@@ -1,4 +1,4 @@
-"""Time zones of tables: what a clock on the wall shows at a moment, and when it shows it."""
+"""Time zones of tables: conversion between instants and local time."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""GROUP BY over windows: a row per key and window, once, when the watermark has passed the window's end.
+"""GROUP BY over windows: one row per key and window, emitted when the watermark has passed the window's end.
 
-Spark has summed up each key's part of the epoch by slice. Slices are kept until the last window around them has fired;
-rows of a slice whose windows have all fired are late, and dropped (Flink's rule for windowing table functions).
+Spark has aggregated the rows of each key in the epoch by slice. Slices are kept until the last window that contains
+them has fired; rows of a slice whose windows have all fired are late, and dropped (Flink's rule for windowing table
+functions).
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ from headrace.state.row_sets import RowSet
 
 _TABLE = "slices"
 _ROWS, _COUNT = "rows", "read"
-#: Up to which time of the clock the windows of a slice were told.
-_TOLD = "told"
+#: Up to which time of the clock the windows of a slice were emitted. Savepoints have the column under this name.
+_EMITTED = "told"
 _START, _END = "slice_start", "slice_end"
 #: Values that calls go by are told apart by arguments and filter.
 _Place = tuple[tuple[str, ...], str | None]
@@ -68,7 +69,7 @@ class WindowAggregateOperator:
             (
                 *(ColumnType(name, types[key], is_key=True) for key, name in self._key_names.items()),
                 *_KEPT,
-                *([ColumnType(_TOLD, pa.int64())] if self._remembers else []),
+                *([ColumnType(_EMITTED, pa.int64())] if self._remembers else []),
                 ColumnType(_ROWS, pa.int64()),
                 *self._calls.plain_columns,
             ),
@@ -144,13 +145,13 @@ class WindowAggregateOperator:
             values[place], value_rows[each.layout.name] = each.advance(
                 inputs.get(each.input.side), state, self._last, self._start, before, after
             )
-        told: int | Ints = before
+        emitted: int | Ints = before
         touched = np.zeros(len(ends), np.bool_)
         if self._remembers:
-            told = _ints(columns[_TOLD])
-            touched[self._due_windows(ends, starts, told, after)[0]] = True
-            columns[_TOLD] = pa.array(np.where(touched, after, told))
-        output = self._fire(columns, owners, starts, ends, told, after, values)
+            emitted = _ints(columns[_EMITTED])
+            touched[self._due_windows(ends, starts, emitted, after)[0]] = True
+            columns[_EMITTED] = pa.array(np.where(touched, after, emitted))
+        output = self._fire(columns, owners, starts, ends, emitted, after, values)
         changes = self._changes(
             columns, keys, owners, len(stored), fresh, self._last(ends) - 1 <= after, touched
         )
@@ -219,14 +220,14 @@ class WindowAggregateOperator:
         row_keys = with_numbers(keys, ends, starts)
         slots = table.find(row_keys)
         names = [column.name for column in self._calls.plain_columns]
-        old = read_columns(table, slots, [*names, _ROWS, *([_TOLD] if self._remembers else [])])
+        old = read_columns(table, slots, [*names, _ROWS, *([_EMITTED] if self._remembers else [])])
         new = {name: rows.column(name).combine_chunks() for name in names}
         added: dict[str, pa.Array | Ints] = {
             **{name: rows.column(key).combine_chunks() for key, name in self._key_names.items()},
             _START: pa.array(starts),
             _END: pa.array(ends),
             _ROWS: pc.add(pc.fill_null(old[_ROWS], 0), rows.column(_ROWS).combine_chunks()),
-            **({_TOLD: pc.fill_null(old.pop(_TOLD), -1)} if self._remembers else {}),
+            **({_EMITTED: pc.fill_null(old.pop(_EMITTED), -1)} if self._remembers else {}),
             **self._calls.combine(old, new),
             "keys": row_keys,
             "owners": keys,
@@ -277,13 +278,13 @@ class WindowAggregateOperator:
             rows = np.add.reduceat(rows, firsts)
             merged = self._calls.combine_groups(merged, groups)
             positions, windows, window_starts = positions[firsts], windows[firsts], window_starts[firsts]
-        told = window_keys(owners[positions], windows, window_starts) if values else owners[:0]
+        emitted = window_keys(owners[positions], windows, window_starts) if values else owners[:0]
         for call, accumulator in self._calls.by_values:
             sliced = values[call.arguments, call.filter]
-            # Windows that were told before are none of those that fire, and left out.
+            # Windows that were emitted before do not fire again.
             since = before if isinstance(before, int) else -1
             pairs = self._due_windows(sliced.ends, sliced.starts, since, after)
-            merged.update(_of_values(call, accumulator, sliced.of_windows(*pairs, told)))
+            merged.update(_of_values(call, accumulator, sliced.of_windows(*pairs, emitted)))
         results = self._calls.results(merged)
         output: dict[str, pa.Array] = {}
         names = [column.name for column in declaration.output]
@@ -343,7 +344,7 @@ class WindowAggregateOperator:
 
     @property
     def _remembers(self) -> bool:
-        """Whether slices say up to which time their windows were told: nothing else knows it of the clock."""
+        """Whether slices say up to which time their windows were emitted: nothing else knows it of the clock."""
         window = self._declaration.window
         return window is not None and window.time is None and not self._is_one_slice
 

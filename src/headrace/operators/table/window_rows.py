@@ -1,7 +1,7 @@
-"""Rows of windows, held until the watermark has passed: window joins, window top-N, window deduplication.
+"""Rows of windows, kept until the watermark has passed the window: window joins, window top-N, window deduplication.
 
-Rows know their windows; when one is over, all its rows are worked off at once, and what comes out is insert-only. Rows
-of a window that is over are late, and dropped.
+Rows carry their windows; when a window is over, all its rows are processed at once, and the output is insert-only.
+Rows that arrive after the end of their window are late and dropped.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.errors import UnsupportedFeatureError
-from headrace.operators.table.associations import InputRows, Told, associations_output
+from headrace.operators.table.associations import Emitted, InputRows, associations_output
 from headrace.operators.table.base import EpochOutput, EpochTime, InputSpec, hashes_of, numbers
 from headrace.operators.table.changelog import changes_table
 from headrace.operators.table.declarations import (
@@ -148,10 +148,10 @@ class WindowRankOperator:
         due = self._side.advance(inputs.get(0), state[self._side.name], time)
         _, due.rows.keys, _ = numbered(due.owners, np.empty((0, 2), np.int64))
         ordered, ranks = self._ranking.sorted(due.rows, self._names)
-        told = self._ranking.is_among(ranks)
+        emitted = self._ranking.is_among(ranks)
         # Windows that are over come in the order of their ends.
-        told = told[np.argsort(self._side.ends_of(ordered)[told], kind="stable")]
-        rows, ranks = ordered.take(told), ranks[told]
+        emitted = emitted[np.argsort(self._side.ends_of(ordered)[emitted], kind="stable")]
+        rows, ranks = ordered.take(emitted), ranks[emitted]
         arrays = list(rows.columns)
         output = self._declaration.output
         if isinstance(self._declaration, RankDeclaration) and self._declaration.rank_column is not None:
@@ -242,9 +242,9 @@ class WindowAssociationsOperator:
     ) -> EpochOutput:
         kind = self._declaration.kind
         pairs = InputRows.of(inputs.get(0))
-        told, changes = [], {}
+        emitted, changes = [], {}
         if kind not in (JoinKind.SEMI, JoinKind.ANTI) and pairs.table is not None:
-            told.append(Told(pairs.table, pairs.weights, pairs.is_update))
+            emitted.append(Emitted(pairs.table, pairs.weights, pairs.is_update))
         for side in self._declaration.sides:
             held, names = self._held[side.source], self._names[side.source]
             due = held.advance(inputs.get(side.source), state[held.name], time)
@@ -252,10 +252,10 @@ class WindowAssociationsOperator:
             _, own, paired = numbered(hashes_of(rows, side.ids), pairs.ids(side.ids))
             wanted = np.isin(own, paired) if kind is JoinKind.SEMI else ~np.isin(own, paired)
             # Late rows were counted by the first half.
-            told.append(Told(rows, np.where(wanted, due.rows.counts, 0), due.rows.is_update))
+            emitted.append(Emitted(rows, np.where(wanted, due.rows.counts, 0), due.rows.is_update))
             if len(due.written):
                 changes[held.name] = due.written
-        return EpochOutput(associations_output(self._declaration, told), changes)
+        return EpochOutput(associations_output(self._declaration, emitted), changes)
 
 
 def _matching(rows: KeptRows, ids: Ints, names: list[str], keys: tuple[str, ...]) -> Ints:

@@ -2,9 +2,9 @@
 
     HOP, slide 2, size 4     windows   [0 ....... 4)
                                            [2 ....... 6)
-                             slices    [0..2)[2..4)[4..6)        a slice: what all windows around it have in common
+                             slices    [0..2)[2..4)[4..6)        a slice: what all windows that contain it share
 
-A row is added to its one slice; a window is put together from its slices when the watermark passes its end.
+A row is added to exactly one slice; a window is merged from its slices when the watermark passes its end.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def bind_changelog(
         )
     if ON_TIME in given:
         raise context.error(
-            f"{name} has no on_time: it takes or emits updates, whose time nobody knows", given[ON_TIME].span
+            f"{name} has no on_time: it reads or emits updates, and updates have no time", given[ON_TIME].span
         )
     op = _op(context, name, given.get("op"))
     mapping = _mapping(context, name, given.get("op_mapping"))
@@ -82,7 +82,7 @@ def _mapping(context: Context, name: str, node: Node | None) -> Mapping[str, str
         return None
     made = {key: value for key, value in found.items() if key is not None and value is not None}
     if len(made) < len(found):
-        raise context.error("op_mapping must not have NULL", node.span, hint=_EXAMPLE)
+        raise context.error("op_mapping must not contain NULL", node.span, hint=_EXAMPLE)
     return made
 
 
@@ -114,7 +114,7 @@ def _kind(context: Context, node: Node, name: str, seen: set[RowKind]) -> RowKin
         raise context.error(
             f"op_mapping: {name!r} is not a change operation",
             node.span,
-            hint=f"it is one of {', '.join(_KINDS)}",
+            hint=f"use one of {', '.join(_KINDS)}",
         )
     if kind in seen:
         raise context.error(

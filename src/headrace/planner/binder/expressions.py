@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -13,9 +13,11 @@ from headrace.planner import expressions as e
 from headrace.planner.binder.casts import cast_to
 from headrace.planner.binder.context import Context
 from headrace.planner.binder.elsewhere import ELSEWHERE
-from headrace.planner.binder.interval_casts import cast_interval
-from headrace.planner.binder.literals import bind_constant, bind_interval, interval_ms
+from headrace.planner.binder.frames import bind_frame
+from headrace.planner.binder.interval_casts import carried, cast_interval
+from headrace.planner.binder.literals import bind_constant, bind_interval
 from headrace.planner.binder.refinements import refined, way_to_cast
+from headrace.planner.binder.scalar_queries import ScalarQueries
 from headrace.planner.binder.scope import Scope, check_rowtime, field_at, field_of
 from headrace.planner.binder.user_calls import checked_operands, find_user_function, is_aggregate
 from headrace.planner.coercion import can_cast, is_interval
@@ -31,9 +33,7 @@ from headrace.planner.functions import (
     find_function,
 )
 from headrace.planner.functions.text import constant
-from headrace.planner.logical import Join, JoinKind, LogicalNode
 from headrace.types import (
-    BigIntType,
     BooleanType,
     CharType,
     DataTypes,
@@ -44,7 +44,7 @@ from headrace.types import (
     VariantType,
 )
 
-__all__ = ["ExpressionBinder", "OverCalls", "ScalarQueries", "cast_to", "sort_key"]
+__all__ = ["ExpressionBinder", "OverCalls", "cast_to", "sort_key"]
 
 #: Properties of group windows, which only mean something beside one.
 _WINDOW_PROPERTIES = tuple(
@@ -70,47 +70,11 @@ class OverCalls:
         return e.InputRef(self.width + self.calls.index(call), call.type)
 
 
-@dataclass
-class ScalarQueries:
-    """Queries in place of values: each becomes a column behind the input's, joined to every row."""
-
-    #: The input as it was before.
-    input: LogicalNode
-    bind: Callable[[syntax.Query], LogicalNode]
-    #: Binds a query to the number of its rows.
-    count: Callable[[syntax.Query], LogicalNode]
-    plans: list[LogicalNode] = field(default_factory=list)
-
-    def reference(self, query: syntax.Query) -> e.InputRef:
-        """The column that a query becomes."""
-        return self._column(self.bind(query))
-
-    def exists(self, query: syntax.Query) -> e.Expression:
-        """Whether a query, which knows nothing of the row, gives any rows."""
-        # As long as there are no rows, an aggregate that streams says nothing: there is no number then.
-        some = (self._column(self.count(query)), e.Literal(0, BigIntType(False)))
-        return e.Call("IS_TRUE", (e.Call("GREATER_THAN", some, BooleanType()),), BooleanType(False))
-
-    def _column(self, plan: LogicalNode) -> e.InputRef:
-        place = len(self.input.schema) + len(self.plans)
-        self.plans.append(plan)
-        return e.InputRef(place, plan.schema[0].type.nullable())
-
-    def joined(self, node: LogicalNode) -> LogicalNode:
-        """The input with the columns of all queries behind it.
-
-        An aggregate that streams says nothing as long as it has no rows: until then the value is NULL.
-        """
-        for plan in self.plans:
-            node = Join(node, plan, JoinKind.LEFT, e.TRUE)
-        return node
-
-
 def sort_key(context: Context, expression: e.Expression, item: syntax.OrderItem) -> e.SortKey:
     """What is sorted by; NULL is the smallest value where nothing is said."""
     if isinstance(expression.type, MapType | MultisetType | VariantType):
         raise context.error(
-            f"{expression.type.summary_without_null()} has no order",
+            f"{expression.type.summary_without_null()} cannot be ordered",
             item.expression.span,
             hint="order by a part of it, or by CAST(... AS STRING)",
         )
@@ -176,14 +140,16 @@ class ExpressionBinder:
         if isinstance(bound.type, NullType):
             return e.Literal(None, BooleanType())
         if not isinstance(bound.type, BooleanType):
-            self.fail(f"{clause} takes a condition, not {bound.type.summary_without_null()}", node.span)
+            self.fail(
+                f"{clause} needs a BOOLEAN condition, not {bound.type.summary_without_null()}", node.span
+            )
         return bound
 
     def typed(self, node: syntax.Node) -> e.Expression:
         """An expression that has a type: a bare NULL has none."""
         bound = self.bind(node)
         if isinstance(bound.type, NullType):
-            self.fail("this NULL has no type", node.span, hint="write CAST(NULL AS ...)")
+            self.fail("the type of this NULL is not known", node.span, hint="write CAST(NULL AS ...)")
         return bound
 
     def fail(self, message: str, span: Span, *, hint: str | None = None) -> NoReturn:
@@ -237,15 +203,14 @@ class ExpressionBinder:
     def _cast(self, node: syntax.Cast) -> e.Expression:
         operand = self.bind(node.operand)
         if isinstance(operand.type, NullType):
-            return e.Literal(None, node.type.nullable())
+            return e.Literal(None, carried(node.type).nullable())
         of_intervals = is_interval(operand.type) or is_interval(node.type)
         found = cast_interval(operand, node.type, is_try=node.is_try) if of_intervals else None
         if found is not None:
             return found
         if of_intervals or not can_cast(operand.type, node.type):
             self.fail(
-                f"there is no CAST from {operand.type.summary_without_null()} to "
-                f"{node.type.summary_without_null()}",
+                f"cannot CAST {operand.type.summary_without_null()} to {node.type.summary_without_null()}",
                 node.span,
                 hint=way_to_cast(operand.type, node.type),
             )
@@ -287,7 +252,7 @@ class ExpressionBinder:
             return self._user_call(node, user)
         if name.upper() == "CURRENT_DATABASE" and not node.arguments:
             return e.Literal(self.context.manager.current_database, DataTypes.STRING(False))
-        modules = self.context.manager.modules.used()
+        modules = self.context.manager.modules.kinds_used()
         function = find_function(name, modules) if len(node.name.path) == 1 else None
         if function is None or (function.is_form and not node.is_form):
             self._unknown(node.name)
@@ -324,7 +289,7 @@ class ExpressionBinder:
                     node.span,
                 )
         if node.argument_names:
-            self.fail(f"{node.name.dotted()} takes its arguments by place, not by name", node.span)
+            self.fail(f"{node.name.dotted()} takes its arguments by position, not by name", node.span)
 
     # --- user functions ---------------------------------------------------------------------------
 
@@ -341,7 +306,7 @@ class ExpressionBinder:
             }
             hint = hints.get(function.kind, "use flat_aggregate() of the Table API")
             self.fail(
-                f"{function.name} is a {function.kind.value} function, which gives no single value",
+                f"{function.name} is a {function.kind.value} function, which does not return a single value",
                 node.span,
                 hint=hint,
             )
@@ -361,28 +326,32 @@ class ExpressionBinder:
         self._no_groups(node)
 
     def _no_groups(self, node: syntax.FunctionCall) -> NoReturn:
-        hint = "conditions on groups stand in HAVING" if self.place == "WHERE" else None
-        self.fail(f"an aggregate function cannot stand in {self.place}", node.span, hint=hint)
+        hint = "put conditions on groups into HAVING" if self.place == "WHERE" else None
+        self.fail(f"aggregate functions are not allowed in {self.place}", node.span, hint=hint)
 
     def grouping(self, node: syntax.FunctionCall) -> e.Expression:
         """GROUPING; refused where there are no groups."""
-        self.fail(f"{node.name.dotted().upper()} goes with GROUP BY", node.span)
+        self.fail(f"{node.name.dotted().upper()} is only allowed with GROUP BY", node.span)
 
     def window_property(self, node: syntax.FunctionCall) -> e.Expression:
         """TUMBLE_START and its like; refused where there is no group window."""
         name = node.name.dotted().upper()
         if "_" not in name:
             self.fail(
-                f"{name} stands in FROM or GROUP BY",
+                f"{name} is only allowed in FROM or GROUP BY",
                 node.span,
                 hint=f"FROM TABLE({name}(TABLE t, DESCRIPTOR(ts), INTERVAL '10' SECOND))",
             )
-        self.fail(f"{name} goes with GROUP BY {name.partition('_')[0]}(...)", node.span)
+        self.fail(f"{name} is only allowed with GROUP BY {name.partition('_')[0]}(...)", node.span)
 
     def _subquery(self, node: syntax.In | syntax.Exists | syntax.Subquery) -> e.Expression:
         if isinstance(node, syntax.In) and node.query is None:
-            operands = [self.bind(node.operand), *(self.bind(one) for one in node.choices)]
-            found = self._call("IN", operands, node.span)
+            operand, choices = self.bind(node.operand), [self.bind(one) for one in node.choices]
+            if node.comparison == "EQUALS":
+                found = self._call("IN", [operand, *choices], node.span)
+            else:
+                compared = [self._call(node.comparison, [operand, one], node.span) for one in choices]
+                found = self._call("OR", compared, node.span) if len(compared) > 1 else compared[0]
             return self._call("NOT", [found], node.span) if node.negated else found
         if isinstance(node, syntax.Subquery):
             if self.scalar_queries is None:
@@ -400,11 +369,13 @@ class ExpressionBinder:
     def _misplaced(self, node: syntax.Node) -> NoReturn:
         match node:
             case syntax.Star():
-                self.fail("a star stands for columns in SELECT only", node.span)
+                self.fail("* is only allowed in SELECT", node.span)
             case syntax.TableArgument() | syntax.Descriptor():
-                self.fail("a table or descriptor is an argument of table functions in FROM", node.span)
+                self.fail(
+                    "TABLE and DESCRIPTOR are only allowed as arguments of table functions in FROM", node.span
+                )
             case _:
-                self.fail("this cannot stand here", node.span)
+                self.fail("this is not allowed here", node.span)
 
     # --- OVER -------------------------------------------------------------------------------------
 
@@ -417,14 +388,18 @@ class ExpressionBinder:
         shown = node.name.dotted() if function is None else function.name
         if self.over is None:
             self.fail(
-                f"OVER cannot stand in {self.place}", node.span, hint="put it in SELECT, and filter around it"
+                f"OVER is not allowed in {self.place}",
+                node.span,
+                hint="compute it in a subquery, and filter the outer query",
             )
         if node.filter is not None:
             raise self.context.unsupported("FILTER with OVER", node.span)
         if node.nulls == "IGNORE":
             raise self.context.unsupported("IGNORE NULLS", node.span)
         if node.order_by or node.argument_names:
-            self.fail(f"{shown} OVER takes plain arguments", node.span)
+            self.fail(
+                f"{shown} OVER does not accept ORDER BY in its arguments, or named arguments", node.span
+            )
         window = self._window(node.over)
         over, self.over = self.over, None
         try:
@@ -436,7 +411,7 @@ class ExpressionBinder:
         if function is None:
             assert user is not None
             given = checked_operands(self.context, node, user, arguments)
-            kind, frame_ = user.result_type.nullable(), self._frame(window, node.span)
+            kind, frame_ = user.result_type.nullable(), bind_frame(self, window, order)
             call = e.WindowCall(user.name, given, kind, partition, order, frame_, node.distinct, user)
             return over.reference(call)
         try:
@@ -445,9 +420,11 @@ class ExpressionBinder:
             self.fail(wrong.message, node.span, hint=wrong.hint)
         if function.only_over and not order and function.name not in {"ROW_NUMBER"}:
             self.fail(f"{function.name} needs ORDER BY in its window", node.span)
-        frame = None if function.only_over else self._frame(window, node.span)
+        frame = None if function.only_over else bind_frame(self, window, order)
         if frame is not None and window.frame is not None and function.name == "COUNT":
             result = result.not_null()
+        elif frame is not None and not frame.ends_now and not function.value_for_no_rows:
+            result = result.nullable()
         return over.reference(
             e.WindowCall(
                 function.name,
@@ -484,42 +461,6 @@ class ExpressionBinder:
         """A sort key; NULL is the smallest value where nothing is said."""
         return sort_key(self.context, self.typed(item.expression), item)
 
-    def _frame(self, window: syntax.WindowSyntax, span: Span) -> e.Frame:
-        frame = window.frame
-        if frame is None:
-            # With an order: up to the current row and its peers; without: all rows.
-            return e.Frame(e.FrameUnit.RANGE, None)
-        end = frame.end
-        if end is not None and end.kind != "CURRENT ROW":
-            raise self.context.unsupported(f"a frame that ends at {end.kind}", end.span)
-        unit = e.FrameUnit[frame.unit]
-        match frame.start.kind:
-            case "UNBOUNDED PRECEDING":
-                return e.Frame(unit, None)
-            case "CURRENT ROW":
-                return e.Frame(unit, 0)
-            case "PRECEDING":
-                return e.Frame(unit, self._amount(frame.start.amount, unit, frame.start.span))
-            case _:
-                raise self.context.unsupported(f"a frame that starts at {frame.start.kind}", frame.start.span)
-
-    def _amount(self, node: syntax.Node | None, unit: e.FrameUnit, span: Span) -> int:
-        assert node is not None
-        bound = self.bind(node)
-        if unit is e.FrameUnit.ROWS:
-            rows = constant(bound)
-            if not isinstance(rows, int) or isinstance(rows, bool) or rows < 0:
-                self.fail("ROWS counts with a constant number", span)
-            return rows
-        length = interval_ms(bound) if isinstance(bound, e.Literal) else None
-        if length is None:
-            self.fail(
-                "RANGE reaches back by an interval",
-                span,
-                hint="RANGE BETWEEN INTERVAL '1' HOUR PRECEDING ...",
-            )
-        return length
-
 
 def aggregate_call(
     binder: ExpressionBinder, node: syntax.FunctionCall, function: BuiltInAggregate, grouped: bool
@@ -528,13 +469,13 @@ def aggregate_call(
     if function.only_over:
         binder.fail(f"{function.name} needs OVER", node.span, hint=f"usage: {function.shown}")
     if node.nulls is not None and function.name != "ARRAY_AGG":
-        binder.fail(f"{node.nulls} NULLS means nothing in {function.name}", node.span)
+        binder.fail(f"{function.name} does not accept {node.nulls} NULLS", node.span)
     if node.argument_names:
         raise binder.context.unsupported(f"named arguments in {function.name}", node.span)
     if node.star and function.name != "COUNT":
-        binder.fail(f"{function.name}(*) means nothing", node.span)
+        binder.fail(f"{function.name} does not accept *", node.span)
     if node.order_by and function.name not in {"ARRAY_AGG", "LISTAGG"}:
-        binder.fail(f"ORDER BY means nothing in {function.name}", node.span)
+        binder.fail(f"{function.name} does not accept ORDER BY", node.span)
     arguments = tuple(binder.typed(one) for one in node.arguments)
     if function.name == "COUNT" and not arguments and not node.star:
         binder.fail("COUNT takes * or a value", node.span)
@@ -564,7 +505,7 @@ def user_aggregate_call(
         (bool(node.argument_names), "named arguments"),
     ):
         if given:
-            binder.fail(f"{what} cannot stand in {function.name}, a function in Python", node.span)
+            binder.fail(f"{what} cannot be used with the Python function {function.name}", node.span)
     operands = [binder.typed(one) for one in node.arguments]
     arguments = checked_operands(binder.context, node, function, operands)
     condition = None if node.filter is None else binder.condition(node.filter, "FILTER")

@@ -136,7 +136,7 @@ class GroupedBinder(ExpressionBinder):
                 self.fail(
                     f"{node.dotted()!r} is not in GROUP BY",
                     node.span,
-                    hint="name it in GROUP BY, by its expression and not by its place, "
+                    hint="add it to GROUP BY (its expression, not its position), "
                     "or put an aggregate function around it",
                 )
             return found
@@ -187,7 +187,7 @@ class GroupedBinder(ExpressionBinder):
         if name == "GROUP_ID":
             return self._group_id(node)
         if not node.arguments or (name == "GROUPING" and len(node.arguments) != 1):
-            self.fail(f"{name} takes the keys it asks about", node.span)
+            self.fail(f"{name} needs at least one key of GROUP BY", node.span)
         arguments = []
         for one in node.arguments:
             bound = self._rows.bind(one)

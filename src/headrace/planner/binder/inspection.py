@@ -109,7 +109,7 @@ class InspectionBinder(NameBinder):
             if node.subject == "DATABASES":
                 catalog = self.one_name(node.source, "catalog")
             elif node.subject == "CATALOGS":
-                raise self.context.error("SHOW CATALOGS has no FROM", node.source.span)
+                raise self.context.error("SHOW CATALOGS does not support FROM", node.source.span)
             else:
                 catalog, database = self.database(node.source)
         return Show(

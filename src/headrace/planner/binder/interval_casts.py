@@ -12,7 +12,7 @@ from headrace import types as t
 from headrace.planner.coercion import is_interval, is_string
 from headrace.planner.expressions import Call, Expression, Literal
 
-__all__ = ["cast_interval"]
+__all__ = ["carried", "cast_interval"]
 
 _DAY_TIME: Final = t.DataTypes.INTERVAL(t.DataTypes.SECOND(3))
 _MONTHS: Final = t.DataTypes.INTERVAL(t.DataTypes.MONTH())
@@ -27,6 +27,17 @@ _UNITS: Final[dict[str, datetime.timedelta | int]] = {
 }
 
 
+def carried(target: t.DataType) -> t.DataType:
+    """The type that values of an interval have, whatever its qualifier; another type is its own."""
+    match target:
+        case t.DayTimeIntervalType():
+            return _DAY_TIME
+        case t.YearMonthIntervalType():
+            return _MONTHS
+        case _:
+            return target
+
+
 def cast_interval(operand: Expression, target: t.DataType, *, is_try: bool) -> Expression | None:
     """A CAST from or to an interval; None if there is none."""
     nullable = operand.type.is_nullable or is_try
@@ -34,9 +45,11 @@ def cast_interval(operand: Expression, target: t.DataType, *, is_try: bool) -> E
         return Call("TRY_CAST" if is_try else "CAST", (operand,), target.with_nullability(nullable))
     if not isinstance(target, t.DayTimeIntervalType | t.YearMonthIntervalType):
         return None
-    kind = _DAY_TIME if isinstance(target, t.DayTimeIntervalType) else _MONTHS
+    kind = carried(target)
     if is_interval(operand.type):
-        return operand if type(operand.type) is type(target) else None
+        if type(operand.type) is not type(target):
+            return None
+        return Call("TRY_CAST", (operand,), operand.type.nullable()) if is_try else operand
     unit = _UNITS.get(target.resolution.name)
     if not isinstance(operand.type, t.IntegralType) or unit is None:
         return None

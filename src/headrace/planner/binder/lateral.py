@@ -100,8 +100,8 @@ def _table_function(context: Context, node: TableFunctionSyntax) -> UserFunction
         )
     if found.kind is not FunctionKind.TABLE:
         raise context.error(
-            f"{found.name} is a {found.kind.value} function, which gives no rows for a row",
+            f"{found.name} is a {found.kind.value} function, not a table function",
             node.span,
-            hint="make it with udtf()",
+            hint="create it with udtf()",
         )
     return found

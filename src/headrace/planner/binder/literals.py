@@ -58,6 +58,10 @@ def _decimal(context: Context, node: Constant, value: Decimal) -> Literal:
     return Literal(value, t.DecimalType(precision, scale, False))
 
 
+#: How many digits of a second a value has at most.
+_DIGITS: Final = 6
+
+
 def _temporal(context: Context, node: Constant, text: str) -> Literal:
     shapes = {
         "date": (r"\d{4}-\d{1,2}-\d{1,2}", "DATE 'yyyy-MM-dd'"),
@@ -68,6 +72,12 @@ def _temporal(context: Context, node: Constant, text: str) -> Literal:
         ),
     }
     pattern, shown = shapes[node.kind]
+    if re.fullmatch(pattern + r"\d+", text, re.ASCII) and len(text.partition(".")[2]) > _DIGITS:
+        raise context.unsupported(
+            f"a {node.kind.upper()} with more than {_DIGITS} digits of a second",
+            node.span,
+            hint=f"leave out the digits behind the {_DIGITS}th: Spark keeps microseconds",
+        )
     if not re.fullmatch(pattern, text, re.ASCII):
         raise context.error(f"not a valid {node.kind.upper()}", node.span, hint=f"write {shown}")
     numbers = [int(digits) for digits in re.split(r"[-: ]", text.partition(".")[0])]

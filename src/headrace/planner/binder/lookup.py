@@ -23,7 +23,7 @@ from headrace.planner.binder.expressions import ExpressionBinder
 from headrace.planner.binder.scope import Relation, Scope
 from headrace.planner.dialect.syntax import Hint, JoinTable, Node, TableName
 from headrace.planner.logical import Field, Filter, JoinKind, LogicalNode, Scan, TimeKind, Unnest
-from headrace.planner.opened_functions import LookupCall
+from headrace.planner.opened_lookups import LookupCall
 from headrace.types.logical import ArrayType, RowField, RowType
 
 __all__ = ["LookupHints", "is_lookup", "join_lookup"]
@@ -159,7 +159,7 @@ def is_lookup(context: Context, as_of: Node, left: LogicalNode, scope: Scope) ->
 def _scan(context: Context, plan: LogicalNode, node: TableName) -> Scan:
     if not isinstance(plan, Scan):
         has_table = any(isinstance(one, Scan) for one in _below(plan))
-        what = "has computed columns or a watermark" if has_table else "is no table of a connector"
+        what = "has computed columns or a watermark" if has_table else "is not a table with a connector"
         raise context.unsupported(
             f"a lookup join with {node.name.dotted()!r}, which {what}",
             node.span,
@@ -237,9 +237,7 @@ def _call(
     context: Context, scan: Scan, node: TableName, keys: Sequence[str], hints: LookupHints
 ) -> LookupCall:
     if context.load_lookup is None:
-        raise context.error(
-            "FOR SYSTEM_TIME AS OF reads a table, but there are no connectors here", node.span
-        )
+        raise context.error("FOR SYSTEM_TIME AS OF needs a table that a connector can look up", node.span)
     table: CatalogTable = scan.table
     try:
         lookup = context.load_lookup(scan.identifier.dotted(), table, keys)

@@ -30,7 +30,7 @@ _LOGICAL: Final = "use LAST(variable.column, n), which counts rows of the variab
 #: What other databases have in MEASURES and DEFINE.
 _FOREIGN: Final = {
     "PREV": _LOGICAL,
-    "NEXT": "a row that has not come yet cannot be looked at; add a variable behind it to PATTERN",
+    "NEXT": "later rows are not known yet; add a variable after it to PATTERN",
     "CLASSIFIER": "name the variables in MEASURES",
     "MATCH_NUMBER": "count matches around the query: ROW_NUMBER() OVER (...)",
     "PERMUTE": "write the variables one after the other",
@@ -53,18 +53,12 @@ def bind_match(context: Context, node: syntax.MatchTable, plan: LogicalNode, sco
     order = _order(context, rows, node, plan)
     first = order[0].expression
     assert isinstance(first, e.InputRef)
-    conditions: dict[str, e.Expression] = {}
-    for name, text in node.define:
-        if name.name not in names:
-            raise _unknown(context, name, names, "is defined, but it is not part of PATTERN")
-        if name.name in conditions:
-            raise context.error(f"pattern variable {name.name!r} is defined twice", name.span)
-        binder = _RowsBinder(context, scope, names, "DEFINE")
-        conditions[name.name] = binder.condition(text, "DEFINE")
+    subsets = _subsets(context, node, names)
+    conditions = _conditions(context, node, scope, names, subsets)
     measures, measure_names = [], []
     time = plan.schema[first.index]
     for text, name in node.measures:
-        binder = _RowsBinder(context, scope, names, "MEASURES")
+        binder = _RowsBinder(context, scope, names, "MEASURES", subsets=subsets)
         binder.time_type = time.type if time.time is not TimeKind.PROCTIME else None
         binder.time_column = first.index
         measures.append(binder.typed(text))
@@ -83,6 +77,40 @@ def bind_match(context: Context, node: syntax.MatchTable, plan: LogicalNode, sco
     )
 
 
+# --- conditions -----------------------------------------------------------------------------------
+
+
+def _conditions(
+    context: Context, node: syntax.MatchTable, scope: Scope, names: Sequence[str], subsets: Sequence[str]
+) -> dict[str, e.Expression]:
+    """Bind DEFINE. As in Flink, variables that are not in the pattern may be defined; nothing comes of it."""
+    conditions: dict[str, e.Expression] = {}
+    known = [*names, *(name.name for name, _ in node.define if name.name not in names)]
+    for name, text in node.define:
+        if name.name in conditions:
+            raise context.error(f"pattern variable {name.name!r} is defined twice", name.span)
+        visible = names if name.name in names else known
+        own = visible.index(name.name)
+        binder = _RowsBinder(context, scope, visible, "DEFINE", own=own, subsets=subsets)
+        conditions[name.name] = binder.condition(text, "DEFINE")
+    return conditions
+
+
+def _subsets(context: Context, node: syntax.MatchTable, names: Sequence[str]) -> list[str]:
+    """Return the names of SUBSET. Flink takes them, and has no way to look at their rows."""
+    found: list[str] = []
+    for name, members in node.subsets:
+        if name.name in names or name.name in found:
+            raise context.error(
+                f"{name.name!r} is the name of a pattern variable or subset already", name.span
+            )
+        for member in members:
+            if member.name not in names:
+                raise _unknown(context, member, names, "is not part of PATTERN")
+        found.append(name.name)
+    return found
+
+
 # --- the pattern ----------------------------------------------------------------------------------
 
 
@@ -92,7 +120,7 @@ def _variables(context: Context, node: syntax.MatchTable) -> tuple[PatternVariab
         name = item.name.name
         if any(each.name == name for each in found):
             raise context.error(
-                f"Flink allows a variable once in a pattern, and {name!r} is there twice",
+                f"pattern variable {name!r} occurs twice, but Flink allows each variable only once",
                 item.name.span,
                 hint="give the second one another name and the same definition",
             )
@@ -112,7 +140,7 @@ def _variables(context: Context, node: syntax.MatchTable) -> tuple[PatternVariab
     for before, each, item in zip(found, found[1:], node.pattern[1:], strict=False):
         if before.has_choice and each.least == 0:
             raise context.error(
-                f"Flink has no optional variable behind a greedy one, and {before} is greedy",
+                f"Flink does not support an optional variable after a greedy one, and {before} is greedy",
                 item.span,
                 hint=f"make the first one reluctant ({before}?), or let {each.name} need a row",
             )
@@ -121,7 +149,7 @@ def _variables(context: Context, node: syntax.MatchTable) -> tuple[PatternVariab
         raise context.error(
             "Flink has no greedy quantifier at the end of a pattern: the match would never be known to be complete",
             node.pattern[-1].span,
-            hint=f"make it reluctant, {last}?, or put a variable behind it that says where it ends",
+            hint=f"make it reluctant, {last}?, or add a variable after it that ends the match",
         )
     return tuple(found)
 
@@ -140,13 +168,14 @@ def _within(context: Context, node: syntax.Node | None) -> int | None:
         return None
     bound = ExpressionBinder(context, Scope(context, ()), None, "WITHIN").bind(node)
     length = interval_ms(bound) if isinstance(bound, e.Literal) else None
-    if length is None or length <= 0:
+    if length is None or length < 0:
         raise context.error(
-            "WITHIN takes an interval of days, hours, minutes or seconds that is longer than 0",
+            "WITHIN takes an interval of days, hours, minutes or seconds",
             node.span,
             hint="WITHIN INTERVAL '10' MINUTE",
         )
-    return length
+    # As in Flink, an interval of 0 is no limit.
+    return length or None
 
 
 def _unknown(context: Context, name: syntax.Identifier, names: Sequence[str], why: str) -> Exception:
@@ -192,6 +221,7 @@ class _RowsScope:
 
     inner: Scope
     variables: Sequence[str]
+    subsets: Sequence[str] = ()
     #: Whose columns an argument names; None outside of arguments. -1: no variable's.
     named: dict[int, Span] | None = field(default=None)
 
@@ -214,6 +244,12 @@ class _RowsScope:
         if len(name.parts) > 1 and first.name in self.variables:
             rest = syntax.Name(name.parts[1:], name.parts[1].span.to(name.parts[-1].span))
             return self.variables.index(first.name), self.inner.resolve(rest)
+        if len(name.parts) > 1 and first.name in self.subsets:
+            raise self.context.error(
+                f"Flink has no way to look at the rows of the SUBSET {first.name!r}",
+                first.span,
+                hint="name its variables one by one",
+            )
         if len(name.parts) > 1 and not self.inner.has(name):
             raise _unknown(self.context, first, self.variables, "is not part of PATTERN")
         return -1, self.inner.resolve(name)
@@ -231,15 +267,30 @@ class _RowsBinder(ExpressionBinder):
     time_type: DataType | None = None
     time_column = -1
 
-    def __init__(self, context: Context, scope: Scope, variables: Sequence[str], place: str) -> None:
+    def __init__(
+        self,
+        context: Context,
+        scope: Scope,
+        variables: Sequence[str],
+        place: str,
+        *,
+        own: int | None = None,
+        subsets: Sequence[str] = (),
+    ) -> None:
         super().__init__(context, scope, None, place)
-        self._rows = _RowsScope(scope, variables)
+        self._rows = _RowsScope(scope, variables, subsets)
+        #: The variable that is defined.
+        self._own = own
+        #: Whether the rows of an aggregate function are looked at one by one.
+        self._is_aggregating = False
         self.scope = self._rows  # type: ignore[assignment]  # it answers what expressions ask of a scope
 
     def _function(self, node: syntax.FunctionCall) -> e.Expression:
         name = node.name.path[-1].upper() if len(node.name.path) == 1 else ""
         if name in {"FIRST", "LAST"}:
             return self._navigation(node, e.MATCH_FIRST if name == "FIRST" else e.MATCH_LAST)
+        if name == "PREV" and self._own is not None:
+            return self._previous(node)
         if name in {"MATCH_ROWTIME", "MATCH_PROCTIME"}:
             return self._time(node, name)
         if name in _FOREIGN:
@@ -248,7 +299,7 @@ class _RowsBinder(ExpressionBinder):
 
     def _time(self, node: syntax.FunctionCall, name: str) -> e.Expression:
         if self.place != "MEASURES":
-            self.fail(f"{name}() stands in MEASURES", node.span)
+            self.fail(f"{name}() is only allowed in MEASURES", node.span)
         if name == "MATCH_PROCTIME":
             if node.arguments:
                 self.fail("MATCH_PROCTIME() has no arguments", node.span)
@@ -273,31 +324,48 @@ class _RowsBinder(ExpressionBinder):
 
     def _navigation(self, node: syntax.FunctionCall, function: str) -> e.Expression:
         name = node.name.path[-1].upper()
+        offset = self._offset(node, name, 0)
+        if self._is_aggregating:
+            # As in Flink: an aggregate function looks at all rows, whatever is said of the place.
+            return self.typed(node.arguments[0])
+        self._not_nested(name, node.span)
+        variable, value = self._argument(node.arguments[0], name)
+        return _cell(function, variable, offset, value)
+
+    def _previous(self, node: syntax.FunctionCall) -> e.Expression:
+        """PREV of another variable counts its rows, as LAST does. Of rows as they come, Flink keeps none."""
+        offset = self._offset(node, "PREV", 1)
+        self._not_nested("PREV", node.span)
+        variable, value = self._argument(node.arguments[0], "PREV")
+        if variable == self._own and offset:
+            self.fail("Flink has no PREV of the variable that is defined", node.span, hint=_FOREIGN["PREV"])
+        return _cell(e.MATCH_LAST, variable, offset, value)
+
+    def _offset(self, node: syntax.FunctionCall, name: str, default: int) -> int:
+        """Return how many rows a call goes on or back."""
         self._plain(node)
         if len(node.arguments) not in (1, 2):
             self.fail(
-                f"{name} takes a value, and how many rows from there", node.span, hint=f"{name}(A.price, 1)"
+                f"{name} takes a value and an optional number of rows", node.span, hint=f"{name}(A.price, 1)"
             )
-        self._not_nested(name, node.span)
-        offset = 0
+        offset = default
         if len(node.arguments) == 2:
             given = constant(
                 ExpressionBinder(self.context, self._rows.inner, None, name).bind(node.arguments[1])
             )
             if not isinstance(given, int) or isinstance(given, bool) or given < 0:
                 self.fail(
-                    f"{name} counts rows with a constant number, 0 or more",
+                    f"{name} needs a constant number of rows, 0 or more",
                     node.arguments[1].span,
                     hint=f"{name}(A.price, 1)",
                 )
             offset = given
-        variable, value = self._argument(node.arguments[0], name)
-        return _cell(function, variable, offset, value)
+        return offset
 
     def _not_nested(self, name: str, span: Span) -> None:
         if self._rows.named is not None:
             self.fail(
-                f"{name} cannot stand within FIRST, LAST or an aggregate function",
+                f"{name} is not allowed inside FIRST, LAST or an aggregate function",
                 span,
                 hint="name the column of the variable itself: LAST(A.price)",
             )
@@ -344,10 +412,12 @@ class _RowsBinder(ExpressionBinder):
             )
         named: dict[int, Span] = {}
         self._rows.named = named
+        self._is_aggregating = True
         try:
             call = aggregate_call(self, node, function, grouped=False)
         finally:
             self._rows.named = None
+            self._is_aggregating = False
         variable = self._one_variable(named, function.name, node.span)
         place = e.Literal(variable, IntType(False))
         name = e.Literal(function.name, CharType(len(function.name), False))

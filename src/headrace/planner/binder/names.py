@@ -59,12 +59,12 @@ class NameBinder:
             case (catalog, database):
                 return catalog, database
             case _:
-                raise self.context.error("a database name has one or two parts", name.span)
+                raise self.context.error("a database name must have one or two parts", name.span)
 
     def one_name(self, name: Name, what: str) -> str:
         """A name without dots."""
         if len(name.path) != 1:
-            raise self.context.error(f"a {what} name has only one part", name.span)
+            raise self.context.error(f"a {what} name must have only one part", name.span)
         return name.path[0]
 
     def catalog(self, name: Name) -> str:
@@ -87,4 +87,4 @@ class NameBinder:
     def missing(self, what: str, identifier: ObjectIdentifier, span: Span) -> SqlError:
         """The error for a table or view that there is not."""
         hint = self.context.near_table(identifier.name)
-        return self.context.catalog_error(f"there is no {what} {identifier.dotted()!r}", span, hint=hint)
+        return self.context.catalog_error(f"{what} {identifier.dotted()!r} does not exist", span, hint=hint)

@@ -158,7 +158,9 @@ def _table(
     if node is None:
         raise context.error(f"{function.name} needs the table {spec.name!r}", call.span, hint=example)
     if not isinstance(node, TableArgument):
-        raise context.error(f"argument {spec.name!r} of {function.name} is a table", node.span, hint=example)
+        raise context.error(
+            f"argument {spec.name!r} of {function.name} must be a table", node.span, hint=example
+        )
     plan = plan_of(node)
     _check_type(context, function, spec, node, plan)
     partition = tuple(_partition_column(context, plan, each) for each in node.partition_by)
@@ -192,7 +194,7 @@ def _check_type(
     if not fits:
         shown = ", ".join(f"{name} {kind.summary_without_null()}" for name, kind in given)
         raise context.error(
-            f"table {spec.name!r} of {function.name} is {spec.data_type.summary_without_null()}, and this one has the "
+            f"table {spec.name!r} of {function.name} is {spec.data_type.summary_without_null()}, but this one has the "
             f"columns {shown}",
             node.span,
             hint="select these columns, in this order, and CAST them",
@@ -228,7 +230,7 @@ def _order(
         )
     if not made[0].ascending:
         raise context.error(
-            "ORDER BY of a table argument begins with the earliest time, not with DESC",
+            "ORDER BY of a table argument must start with a time attribute in ascending order, not with DESC",
             node.order_by[0].span,
             hint="leave DESC out; further columns may have it",
         )
@@ -284,7 +286,9 @@ def _scalar(
             hint=f"{function.name}(..., {spec.name} => ...), or give the parameter a default value",
         )
     if isinstance(node, TableArgument | Descriptor):
-        raise context.error(f"argument {spec.name!r} of {function.name} is a value, not a table", node.span)
+        raise context.error(
+            f"argument {spec.name!r} of {function.name} must be a value, not a table", node.span
+        )
     assert spec.data_type is not None
     return constant_of(context, node, spec.data_type, f"argument {spec.name!r} of {function.name}")
 
@@ -301,7 +305,7 @@ def _timed(
     columns: tuple[Identifier, ...] = ()
     if node is not None:
         if not isinstance(node, Descriptor):
-            raise context.error("on_time is a DESCRIPTOR", node.span, hint="on_time => DESCRIPTOR(ts)")
+            raise context.error("on_time must be a DESCRIPTOR", node.span, hint="on_time => DESCRIPTOR(ts)")
         columns = node.columns
     made = [
         replace(each, time_index=_time_column(context, columns, plan, each))
@@ -321,7 +325,7 @@ def _timed(
     for each in missing:
         if columns or each.spec.has(ArgumentTrait.REQUIRE_ON_TIME):
             raise context.error(
-                f"{function.name}: table {each.spec.name!r} needs a time attribute, and on_time names none of it",
+                f"{function.name}: table {each.spec.name!r} needs a time attribute, but on_time has no column of it",
                 call.span,
                 hint="on_time => DESCRIPTOR(ts): a column for every table",
             )
@@ -332,7 +336,7 @@ def _timed(
     }
     if len(kinds) > 1:
         raise context.error(
-            f"{function.name}: the columns of on_time are all TIMESTAMP or all TIMESTAMP_LTZ", call.span
+            f"{function.name}: the columns of on_time must be all TIMESTAMP or all TIMESTAMP_LTZ", call.span
         )
     return made
 
@@ -361,7 +365,7 @@ def _time_column(
         raise context.error(
             f"on_time takes a time attribute; {field.name!r} is not one",
             column.span,
-            hint="declare WATERMARK FOR on the column, and hand it on as it is",
+            hint="declare WATERMARK FOR on the column, and select it unchanged",
         )
     if table.order_by:
         first = table.order_by[0].expression
@@ -385,6 +389,6 @@ def _uid(
         raise context.error(
             f"{node.value!r} is not a valid uid",
             node.span,
-            hint="letters, digits, - and _, and first a letter or _",
+            hint="use letters, digits, - and _, and start with a letter or _",
         )
     return node.value

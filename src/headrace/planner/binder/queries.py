@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from headrace.planner import expressions as e
 from headrace.planner.binder.context import BoundTable, Context
-from headrace.planner.binder.expressions import ExpressionBinder, OverCalls, ScalarQueries, cast_to, sort_key
+from headrace.planner.binder.correlated import (
+    Beside,
+    beside_aggregate,
+    beside_pairs,
+    beside_rows,
+    counted,
+    key_sides,
+    limited,
+)
+from headrace.planner.binder.expressions import ExpressionBinder, OverCalls, cast_to, sort_key
 from headrace.planner.binder.grouping import GroupedBinder, Grouping, bind_grouping, settle
+from headrace.planner.binder.join_hints import STRATEGIES, JoinHints
 from headrace.planner.binder.lookup import LookupHints
+from headrace.planner.binder.scalar_queries import ScalarQueries
 from headrace.planner.binder.scope import Relation, Scope
 from headrace.planner.binder.state_ttl import StateTtl
 from headrace.planner.binder.tables import TableBinder, renamed
@@ -24,6 +36,7 @@ from headrace.planner.binder.trees import (
     unique,
     with_aliases,
 )
+from headrace.planner.binder.value_rows import bind_values
 from headrace.planner.coercion import common_type, comparison_type
 from headrace.planner.dialect.syntax import (
     Exists,
@@ -43,7 +56,6 @@ from headrace.planner.dialect.tokens import Span
 from headrace.planner.logical import (
     Aggregate,
     Distinct,
-    Field,
     Filter,
     Join,
     JoinKind,
@@ -51,14 +63,13 @@ from headrace.planner.logical import (
     LogicalNode,
     Over,
     Project,
-    Schema,
     SetKind,
     SetOperation,
     Sort,
     Union,
     Values,
 )
-from headrace.types import BigIntType, BooleanType, IntType
+from headrace.types import BigIntType, BooleanType
 
 __all__ = ["bind_query"]
 
@@ -66,6 +77,11 @@ __all__ = ["bind_query"]
 def bind_query(context: Context, query: Query, outer: Scope | None = None) -> LogicalNode:
     """The logical tree of a query."""
     return QueryBinder(context, outer).query(query)
+
+
+def bind_beside(context: Context, query: Query, scope: Scope) -> Beside:
+    """A query that may name columns of the row beside it."""
+    return QueryBinder(context, scope).beside(query)
 
 
 @dataclass
@@ -91,6 +107,17 @@ class QueryBinder:
         self.correlated: list[e.Expression] = []
 
     def query(self, query: Query) -> LogicalNode:
+        self._common_tables(query)
+        body = query.body
+        if isinstance(body, SelectSyntax):
+            return self._limited(self._select(body, query.order_by), query)
+        node = self._body(body)
+        if query.order_by:
+            keys = tuple(self._output_key(node, one) for one in query.order_by)
+            node = Sort(node, keys, self.context.place(query.order_by[0].span))
+        return self._limited(node, query)
+
+    def _common_tables(self, query: Query) -> None:
         for common in query.with_:
             plan = bind_query(self.context, common.query)
             if common.columns:
@@ -102,13 +129,6 @@ class QueryBinder:
                     )
                 plan = renamed(plan, tuple(column.name for column in common.columns))
             self.context = self.context.with_common_table(common.name.name, BoundTable(plan))
-        body = query.body
-        if isinstance(body, SelectSyntax):
-            return self._limited(self._select(body, query.order_by), query)
-        node = self._body(body)
-        if query.order_by:
-            node = Sort(node, tuple(self._output_key(node, one) for one in query.order_by))
-        return self._limited(node, query)
 
     def _limited(self, node: LogicalNode, query: Query) -> LogicalNode:
         if query.fetch is None and not query.offset:
@@ -120,7 +140,7 @@ class QueryBinder:
             case SelectSyntax():
                 return self._select(body, ())
             case ValuesRows():
-                return self._values(body)
+                return bind_values(self.context, body)
             case SetQuery():
                 return self._set_operation(body)
             case Query():
@@ -133,28 +153,27 @@ class QueryBinder:
         if not order_by:
             return self._project(block, block.expressions, block.names)
         width = len(block.expressions)
-        keys = [self._sort_key(block, item, width) for item in order_by]
-        if len(block.expressions) > width and block.distinct:
-            raise self.context.error(
-                "ORDER BY of a SELECT DISTINCT can only use columns of the SELECT list", order_by[0].span
-            )
-        node: LogicalNode = Sort(self._project(block, block.expressions, block.names), tuple(keys))
+        keys = self._sort_keys(block, order_by)
+        rows = self._project(block, block.expressions, block.names)
+        node: LogicalNode = Sort(rows, tuple(keys), self.context.place(order_by[0].span))
         if len(block.expressions) > width:
             shown = tuple(e.InputRef(place, one.type) for place, one in enumerate(node.schema[:width]))
             node = Project(node, shown, tuple(block.names[:width]))
         return node
 
     def _project(self, block: _Block, expressions: list[e.Expression], names: list[str]) -> LogicalNode:
-        node: LogicalNode = block.input
+        node = self._input(block)
         over = block.binder.over
-        if block.binder.scalar_queries is not None:
-            node = block.binder.scalar_queries.joined(node)
         if isinstance(block.binder, GroupedBinder):
             grouping = block.binder.grouping_
             node = grouping.node()
-            expressions = [settle(one, grouping) for one in expressions]
+            queries = block.binder.scalar_queries
+            assert queries is not None
+            width = len(node.schema)
+            node = queries.joined(node)
+            expressions = [settle(queries.settled(one, width), grouping) for one in expressions]
             if block.having is not None:
-                node = Filter(node, settle(block.having, grouping))
+                node = Filter(node, settle(queries.settled(block.having, width), grouping))
         qualify = block.qualify
         if over is not None and over.calls:
             moved = _OverColumns(node, block)
@@ -167,13 +186,20 @@ class QueryBinder:
         node = Project(node, tuple(expressions), tuple(unique(names)))
         return Distinct(node) if block.distinct else node
 
+    def _input(self, block: _Block) -> LogicalNode:
+        queries = block.binder.scalar_queries
+        if queries is None or queries.room is not None:
+            return block.input
+        return queries.joined(block.input)
+
     def _block(self, select: SelectSyntax) -> _Block:
         hints = [hint for hint in select.hints if hint.name == "STATE_TTL"]
         ttl = StateTtl.of_hints(self.context, hints)
         lookups = LookupHints(self.context, [hint for hint in select.hints if hint.name == "LOOKUP"])
-        tables = TableBinder(self.context, bind_query, self.outer, ttl, lookups)
+        joins = JoinHints(self.context, [hint for hint in select.hints if hint.name in STRATEGIES])
+        tables = TableBinder(self.context, bind_query, self.outer, ttl, lookups, joins, bind_beside)
         for hint in select.hints:
-            if hint.name not in ("STATE_TTL", "LOOKUP"):
+            if hint.name not in ("STATE_TTL", "LOOKUP", *STRATEGIES):
                 tables.refuse_hint(hint)
         if select.source is None:
             node: LogicalNode = Values(((),), ())
@@ -181,6 +207,7 @@ class QueryBinder:
         else:
             node, scope = tables.bind(select.source)
             lookups.check()
+            joins.check(scope)
             named = (item.alias.name for item in select.items if item.alias is not None)
             scope = replace(scope, later=frozenset(named))
         if select.where is not None:
@@ -210,7 +237,7 @@ class QueryBinder:
         over.width = _OVER_ROOM
         if not grouped:
             binder = ExpressionBinder(self.context, scope, over, "SELECT")
-            binder.scalar_queries = ScalarQueries(node, self._scalar_query, self._counted)
+            binder.scalar_queries = self._scalar_queries(node, scope)
             return binder
         if any(isinstance(item.expression, Star) for item in select.items):
             star = next(item for item in select.items if isinstance(item.expression, Star))
@@ -218,7 +245,20 @@ class QueryBinder:
                 "* cannot be combined with GROUP BY or aggregate functions", star.expression.span
             )
         grouping: Grouping = bind_grouping(self.context, scope, node, select.group_by)
-        return GroupedBinder(grouping, over, "SELECT")
+        if self.correlated:
+            self._add_keys(grouping, select.span)
+        grouped_binder = GroupedBinder(grouping, over, "SELECT")
+        grouped_binder.scalar_queries = self._scalar_queries(node, Scope(self.context, ()), _QUERIES_ROOM)
+        return grouped_binder
+
+    def _add_keys(self, grouping: Grouping, span: Span) -> None:
+        """Group by what is compared with the row beside the query, too."""
+        if grouping.sets is not None or grouping.window is not None:
+            raise self.context.unsupported(
+                "GROUPING SETS or a group window in a query that names columns of the row beside it", span
+            )
+        keys = key_sides(self.context, self.correlated, span)
+        grouping.keys += [key for key in keys if key not in grouping.keys]
 
     def _items(
         self, select: SelectSyntax, binder: ExpressionBinder, scope: Scope
@@ -244,7 +284,7 @@ class QueryBinder:
     def _where(self, node: LogicalNode, scope: Scope, where: Node) -> LogicalNode:
         plain: list[e.Expression] = []
         binder = ExpressionBinder(self.context, scope, None, "WHERE")
-        binder.scalar_queries = ScalarQueries(node, self._scalar_query, self._counted)
+        binder.scalar_queries = self._scalar_queries(node, scope)
         for part in conditions(where):
             inner, negated = stripped(part)
             if isinstance(inner, Exists) or (isinstance(inner, In) and inner.query is not None):
@@ -258,7 +298,16 @@ class QueryBinder:
         node = binder.scalar_queries.joined(node)
         return Filter(node, e.conjunction(plain)) if plain else node
 
-    def _scalar_query(self, query: Query) -> LogicalNode:
+    def _scalar_queries(self, node: LogicalNode, scope: Scope, room: int | None = None) -> ScalarQueries:
+        around = replace(scope, outer=None)
+        return ScalarQueries(
+            node,
+            partial(self._scalar_query, around),
+            lambda query: QueryBinder(self.context, around).counted(query),
+            room=room,
+        )
+
+    def _scalar_query(self, scope: Scope, query: Query) -> Beside:
         """A query that gives one row with one value, whatever it reads: an aggregate without GROUP BY."""
         body = query.body
         if (
@@ -273,17 +322,30 @@ class QueryBinder:
             )
         if body.having is not None or body.qualify is not None or query.offset or query.fetch is not None:
             raise self.context.unsupported("HAVING, QUALIFY or LIMIT in a scalar subquery", query.span)
-        plan = bind_query(self.context, query)
-        if len(plan.schema) != 1:
+        found = QueryBinder(self.context, scope).beside(query)
+        if len(found.names) != 1:
             raise self.context.error(
-                f"a scalar subquery must return one column, not {len(plan.schema)}", query.span
+                f"a scalar subquery must return one column, not {len(found.names)}", query.span
             )
-        return plan
+        return found
 
-    def _counted(self, query: Query) -> LogicalNode:
+    def counted(self, query: Query) -> Beside:
         """The number of a query's rows."""
+        self._common_tables(query)
+        block = self._block(query.body) if isinstance(query.body, SelectSyntax) else None
+        if block is not None and self.correlated:
+            is_plain = not (
+                isinstance(block.binder, GroupedBinder) or block.qualify or query.offset or query.fetch == 0
+            )
+            if not is_plain:
+                raise self.context.unsupported(
+                    "EXISTS as a value over a query with GROUP BY, QUALIFY or OFFSET that names columns of the row",
+                    query.span,
+                )
+            return counted(self.context, block.input, self.correlated, query.span)
         count = e.AggregateCall("COUNT", (), BigIntType(False))
-        return Aggregate(bind_query(self.context, query), (), (count,), ("EXPR$0",))
+        rows = Aggregate(bind_query(self.context, query), (), (count,), ("EXPR$0",))
+        return beside_rows(self.context, rows, (), (), 1, query.span)
 
     def _semi_join(self, node: LogicalNode, scope: Scope, part: In | Exists, negated: bool) -> LogicalNode:
         """IN and EXISTS as joins that keep the left rows with, or without, a partner."""
@@ -315,6 +377,8 @@ class QueryBinder:
             raise self.context.error(
                 f"IN compares {len(operands)} values with a query of {len(found)} columns", part.span
             )
+        if len(operands) > 1 and part.comparison != "EQUALS":
+            raise self.context.error("only = SOME and <> ALL compare rows with a query", part.span)
         equalities: list[e.Expression] = []
         for operand, column in zip(operands, found, strict=True):
             left, right = binder.typed(operand), joined_condition(column, width)
@@ -326,7 +390,7 @@ class QueryBinder:
                     part.span,
                 )
             equal: e.Expression = e.Call(
-                "EQUALS",
+                part.comparison,
                 (cast_to(left, common), cast_to(right, common)),
                 BooleanType(left.type.is_nullable or right.type.is_nullable),
             )
@@ -340,6 +404,53 @@ class QueryBinder:
                 equal = e.Call("OR", (equal, *unknown), BooleanType()) if unknown else equal
             equalities.append(equal)
         return e.conjunction(equalities)
+
+    def beside(self, query: Query) -> Beside:
+        """A query that may name columns of the row beside it, whose scope is `outer`."""
+        self._common_tables(query)
+        block = self._block(query.body) if isinstance(query.body, SelectSyntax) else None
+        if block is None or not (
+            self.correlated or names_outer(block.input) or names_outer(tuple(block.expressions))
+        ):
+            rows = bind_query(self.context, query)
+            return beside_rows(self.context, rows, (), (), len(rows.schema), query.span)
+        binder = block.binder
+        if block.qualify is not None or (binder.over is not None and binder.over.calls):
+            raise self.context.unsupported(
+                "OVER in a query that names columns of the row beside it", query.span
+            )
+        if isinstance(binder, GroupedBinder) and not binder.grouping_.grouped:
+            if query.order_by or query.offset or query.fetch is not None or block.distinct:
+                raise self.context.unsupported(
+                    "ORDER BY, LIMIT or DISTINCT over one row beside another", query.span
+                )
+            parts = (block.expressions, block.names, block.having)
+            return beside_aggregate(self.context, binder.grouping_, self.correlated, *parts, query.span)
+        return self._rows_beside(query, block)
+
+    def _rows_beside(self, query: Query, block: _Block) -> Beside:
+        count = len(block.expressions)
+        order = self._sort_keys(block, query.order_by)
+        is_limited = bool(query.offset) or query.fetch is not None
+        if is_limited and not order:
+            raise self.context.unsupported(
+                "LIMIT without ORDER BY in a query that names columns of the row beside it", query.span
+            )
+        is_plain = not (is_limited or block.distinct or isinstance(block.binder, GroupedBinder))
+        if is_plain and names_outer(tuple(block.expressions)):
+            return beside_pairs(
+                self.context, self._input(block), self.correlated, block.expressions, block.names, query.span
+            )
+        keys = _columns(self.correlated) if is_plain else key_sides(self.context, self.correlated, query.span)
+        shown = list(keys)
+        if isinstance(block.binder, GroupedBinder):
+            grouped = block.binder.grouping_.keys
+            shown = [e.InputRef(grouped.index(key), key.type) for key in keys]
+        names = [*block.names, *(f"$key{place}" for place in range(len(keys)))]
+        rows = self._project(block, [*block.expressions, *shown], names)
+        if is_limited:
+            rows = limited(rows, len(keys), order, query.offset, query.fetch)
+        return beside_rows(self.context, rows, self.correlated, keys, count, query.span)
 
     def subquery(self, query: Query) -> tuple[LogicalNode, list[e.Expression]]:
         """A query of IN or EXISTS: its rows, and its columns as expressions over them."""
@@ -359,6 +470,16 @@ class QueryBinder:
         return node, [e.InputRef(place, one.type) for place, one in enumerate(node.schema)]
 
     # --- ORDER BY ---------------------------------------------------------------------------------
+
+    def _sort_keys(self, block: _Block, order_by: Sequence[OrderItem]) -> list[e.SortKey]:
+        """What ORDER BY sorts by; what SELECT does not compute becomes a further column."""
+        width = len(block.expressions)
+        keys = [self._sort_key(block, item, width) for item in order_by]
+        if len(block.expressions) > width and block.distinct:
+            raise self.context.error(
+                "ORDER BY of a SELECT DISTINCT can only use columns of the SELECT list", order_by[0].span
+            )
+        return keys
 
     def _sort_key(self, block: _Block, item: OrderItem, width: int) -> e.SortKey:
         expression = self._ordinal(item, block.names, block.expressions, width)
@@ -397,31 +518,6 @@ class QueryBinder:
 
     # --- VALUES and set operations ----------------------------------------------------------------
 
-    def _values(self, body: ValuesRows) -> LogicalNode:
-        binder = ExpressionBinder(self.context, Scope(self.context, ()), None, "VALUES")
-        rows = [[binder.bind(one) for one in row] for row in body.rows]
-        width = len(rows[0])
-        for row, written in zip(rows, body.rows, strict=True):
-            if len(row) != width:
-                raise self.context.error(
-                    f"every row of VALUES must have {width} columns like the first one, but this one has {len(row)}",
-                    written[0].span,
-                )
-        fields = []
-        for place in range(width):
-            found = common_type([row[place].type for row in rows])
-            if found is None:
-                raise self.context.error(
-                    f"column {place + 1} of VALUES has values of incompatible types",
-                    body.rows[0][place].span,
-                    hint="CAST them to the same type",
-                )
-            fields.append(Field(f"EXPR${place}", found))
-        cast = tuple(
-            tuple(cast_to(one, kind.type) for one, kind in zip(row, fields, strict=True)) for row in rows
-        )
-        return _constant_rows(cast, tuple(fields))
-
     def _set_operation(self, body: SetQuery) -> LogicalNode:
         left, right = self._body(body.left), self._body(body.right)
         if len(left.schema) != len(right.schema):
@@ -453,6 +549,14 @@ class QueryBinder:
         return as_types(left, types), as_types(right, types)
 
 
+def _columns(conditions: Sequence[e.Expression]) -> list[e.Expression]:
+    """The columns that conditions read, each once."""
+    parts = (part for one in conditions for part in e.walk(one))
+    return list(dict.fromkeys(part for part in parts if isinstance(part, e.InputRef)))
+
+
+#: Queries in place of values come behind the aggregates, whose number is known last.
+_QUERIES_ROOM = 4_000_000
 #: OVER columns come behind the input's, whose number is known last where there are aggregates.
 _OVER_ROOM = 2_000_000
 
@@ -483,27 +587,3 @@ class _OverColumns:
             partition_by=tuple(map(self.settled, call.partition_by)),
             order_by=tuple(replace(key, expression=self.settled(key.expression)) for key in call.order_by),
         )
-
-
-def _constant_rows(rows: tuple[tuple[e.Expression, ...], ...], fields: Schema) -> LogicalNode:
-    """Return rows of VALUES; what is not a literal is worked out over numbers of the rows."""
-    if all(isinstance(cell, e.Literal) for row in rows for cell in row):
-        return Values(rows, fields)
-    number = e.InputRef(0, IntType(False))
-    numbers = tuple((e.Literal(at, number.type),) for at in range(len(rows)))
-    columns = [tuple(row[place] for row in rows) for place in range(len(fields))]
-    return Project(
-        Values(numbers, (Field("ROW", number.type),)),
-        tuple(_cell_of(number, cells) for cells in columns),
-        tuple(field.name for field in fields),
-    )
-
-
-def _cell_of(number: e.InputRef, cells: tuple[e.Expression, ...]) -> e.Expression:
-    """Return the cell of the row with this number; all have the same type."""
-    *others, last = cells
-    operands: list[e.Expression] = []
-    for at, cell in enumerate(others):
-        is_row = e.Call("EQUALS", (number, e.Literal(at, number.type)), BooleanType(False))
-        operands += [is_row, cell]
-    return e.Call("CASE", (*operands, last), last.type) if operands else last

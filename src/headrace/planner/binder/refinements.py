@@ -31,7 +31,7 @@ def refined(function: BuiltInFunction, operands: Sequence[Expression], result: D
 def way_to_cast(source: DataType, target: DataType) -> str | None:
     """What to write instead of a CAST."""
     if target.type_name() in {"TIMESTAMP", "TIMESTAMP_LTZ"} and source.type_name() in {"BIGINT", "INT"}:
-        return "TO_TIMESTAMP_LTZ(number, 3) makes a moment of milliseconds"
+        return "TO_TIMESTAMP_LTZ(number, 3) converts milliseconds to a timestamp"
     if source.type_name() in {"TIMESTAMP", "TIMESTAMP_LTZ"} and target.type_name() in {"BIGINT", "INT"}:
-        return "EXTRACT(EPOCH FROM time) or UNIX_TIMESTAMP gives seconds"
+        return "EXTRACT(EPOCH FROM time) or UNIX_TIMESTAMP returns seconds"
     return None

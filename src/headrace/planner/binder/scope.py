@@ -134,9 +134,7 @@ class Scope:
         known = [each.name for one in (relations or self.relations) for each in one.fields]
         hint = nearest(column, known)
         if column in self.later:
-            hint = (
-                f"SELECT computes {column!r} later: write its expression here, or this around a query with it"
-            )
+            hint = f"SELECT computes {column!r} later: repeat its expression here, or move the SELECT into a subquery"
         raise self.context.error(f"column {column!r} not found", name.parts[-1].span, hint=hint)
 
     # --- stars ------------------------------------------------------------------------------------
@@ -192,7 +190,7 @@ def field_at(context: Context, row: Expression, place: object, span: Span) -> Ex
             raise context.error(f"the row has {len(row.type)} fields, counted from 1", span)
         place = row.type.field_names()[place - 1]
     if not isinstance(place, str):
-        raise context.error("a field of a row has a constant number or name", span)
+        raise context.error("fields of a row are read by a constant number or name", span)
     return field_of(context, row, Identifier(place, span))
 
 
@@ -202,7 +200,7 @@ def field_of(context: Context, row: Expression, name: Identifier) -> Expression:
         raise context.error(f"{row.type.summary_without_null()} has no fields", name.span)
     if name.name not in row.type.field_names():
         raise context.error(
-            f"there is no field {name.name!r}", name.span, hint=nearest(name.name, row.type.field_names())
+            f"field {name.name!r} not found", name.span, hint=nearest(name.name, row.type.field_names())
         )
     found: DataType = row.type[name.name].data_type
     nullable = found.is_nullable or row.type.is_nullable

@@ -131,9 +131,10 @@ class _Filling:
         targets = self._targets(static)
         if len(plan.schema) != len(targets):
             raise self._context.error(
-                f"{self._identifier.dotted()} takes {len(targets)} columns ({', '.join(targets)}), "
-                f"and the query gives {len(plan.schema)}",
+                f"{self._identifier.dotted()} has {len(targets)} columns ({', '.join(targets)}), "
+                f"but the query returns {len(plan.schema)}",
                 self._node.query.span,
+                hint="name the columns that the query fills: INSERT INTO table (column, ...) SELECT ...",
             )
         given: dict[str, Expression] = {
             name: InputRef(place, plan.schema[place].type) for place, name in enumerate(targets)
@@ -195,7 +196,16 @@ def bind_sink(
     plain = [isinstance(one, InputRef) and one.index == place for place, one in enumerate(expressions)]
     same = all(plain) and tuple(one.name for one in plan.schema) == names
     body = plan if same else Project(plan, tuple(expressions), names)
-    return Sink(body, table, identifier, overwrite, static_partitions or {}, target_columns, on_conflict)
+    return Sink(
+        body,
+        table,
+        identifier,
+        overwrite,
+        static_partitions or {},
+        target_columns,
+        on_conflict,
+        context.place(span),
+    )
 
 
 def _filled(

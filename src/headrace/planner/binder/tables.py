@@ -12,7 +12,9 @@ from headrace.catalog.objects import CatalogTable, CatalogView, ComputedColumn, 
 from headrace.errors import HeadraceError, SqlError
 from headrace.planner.binder.changelogs import bind_changelog, is_changelog
 from headrace.planner.binder.context import Context
+from headrace.planner.binder.correlated import Beside
 from headrace.planner.binder.expressions import ExpressionBinder, cast_to
+from headrace.planner.binder.join_hints import STRATEGIES, JoinHints
 from headrace.planner.binder.lateral import ONE_ROW, bind_lateral, is_window, join_lateral
 from headrace.planner.binder.lookup import LookupHints, is_lookup, join_lookup
 from headrace.planner.binder.matches import bind_match
@@ -43,15 +45,18 @@ from headrace.planner.dialect.tokens import Span
 from headrace.planner.expressions import TRUE, Call, Expression, InputRef, conjunction, rewrite, shift
 from headrace.planner.logical import (
     Field,
+    Filter,
     Join,
     JoinKind,
     LogicalNode,
     Project,
     Scan,
+    Schema,
     Unnest,
     Watermark,
     element_types,
 )
+from headrace.planner.strategies import JoinStrategy
 from headrace.types import BooleanType, RowType
 
 __all__ = ["TableBinder", "bind_scan", "parse_expression", "parse_query"]
@@ -60,16 +65,15 @@ T = TypeVar("T")
 
 #: Binds a query in a context, with the scope around it.
 QueryBinding = Callable[[Context, Query, Scope | None], LogicalNode]
+#: Binds a query that may name columns of the row beside it.
+BesideBinding = Callable[[Context, Query, Scope], Beside]
 
-#: Query hints that only tune Flink's own operators.
+#: All query hints of Flink.
 _KNOWN_HINTS: Final = (
     "OPTIONS",
     "STATE_TTL",
     "LOOKUP",
-    "BROADCAST",
-    "SHUFFLE_HASH",
-    "SHUFFLE_MERGE",
-    "NEST_LOOP",
+    *sorted(STRATEGIES),
     "MULTI_JOIN",
 )
 
@@ -148,12 +152,16 @@ class TableBinder:
         outer: Scope | None,
         ttl: StateTtl | None = None,
         lookups: LookupHints | None = None,
+        joins: JoinHints | None = None,
+        bind_beside: BesideBinding | None = None,
     ) -> None:
         self.context = context
         self._bind_query = bind_query
+        self._bind_beside = bind_beside
         self._outer = outer
         self._ttl = ttl or StateTtl({})
         self._lookups = lookups or LookupHints(context, ())
+        self._joins = joins or JoinHints(context, ())
 
     def bind(self, node: TableExpression) -> tuple[LogicalNode, Scope]:
         """The rows of FROM, and the names of their columns."""
@@ -161,8 +169,6 @@ class TableBinder:
             case TableName():
                 return self._table(node)
             case DerivedTable():
-                if node.lateral:
-                    raise self.context.unsupported("LATERAL with a query", node.span)
                 plan = self._bind_query(self.context, node.query, None)
                 return self._named(plan, node.alias, node.span)
             case TableFunctionSyntax() if is_window(node):
@@ -185,7 +191,9 @@ class TableBinder:
         self, plan: LogicalNode, alias: Alias | None, span: Span, path: tuple[str, ...] = ()
     ) -> tuple[LogicalNode, Scope]:
         """A relation under its alias, with its columns renamed."""
-        fields = plan.schema
+        return plan, self._scope_of(plan.schema, alias, span, path)
+
+    def _scope_of(self, fields: Schema, alias: Alias | None, span: Span, path: tuple[str, ...] = ()) -> Scope:
         if alias is not None and alias.columns:
             if len(alias.columns) != len(fields):
                 raise self.context.error(
@@ -197,14 +205,14 @@ class TableBinder:
             )
         if alias is not None:
             path = (alias.name.name,)
-        return plan, Scope(self.context, (Relation(path, 0, fields),), outer=self._outer)
+        return Scope(self.context, (Relation(path, 0, fields),), outer=self._outer)
 
     # --- names ------------------------------------------------------------------------------------
 
     def _table(self, node: TableName) -> tuple[LogicalNode, Scope]:
         if node.as_of is not None:
             raise self.context.error(
-                "FOR SYSTEM_TIME AS OF stands at the right side of a join",
+                "FOR SYSTEM_TIME AS OF is only allowed on the right side of a join",
                 node.span,
                 hint="SELECT ... FROM orders AS o JOIN rates FOR SYSTEM_TIME AS OF o.ts AS r ON ...",
             )
@@ -237,7 +245,7 @@ class TableBinder:
         match found:
             case CatalogTable():
                 table = found.with_options(dict(options)) if options else found
-                scan = Scan(table, identifier, options)
+                scan = Scan(table, identifier, options, self.context.place(name.span))
                 return bind_scan(self.context, scan, identifier.dotted()), identifier.parts
             case InlineView():
                 assert isinstance(found.plan, LogicalNode)
@@ -272,6 +280,12 @@ class TableBinder:
 
     def refuse_hint(self, hint: Hint) -> None:
         """Refuse a hint: known ones by name, others with a suggestion."""
+        if hint.name == "MULTI_JOIN":
+            raise self.context.unsupported(
+                "the hint MULTI_JOIN",
+                hint.span,
+                hint="leave it out: every join keeps the rows of its two inputs",
+            )
         if hint.name in _KNOWN_HINTS:
             raise self.context.unsupported(f"the hint {hint.name}", hint.span)
         raise self.context.error(
@@ -308,6 +322,8 @@ class TableBinder:
             return self._join_unnest(left, left_scope, node, kind)
         if isinstance(node.right, TableFunctionSyntax) and not self._gives_table(node.right):
             return join_lateral(self.context, left, left_scope, node, self._outer)
+        if isinstance(node.right, DerivedTable) and node.right.lateral:
+            return self._join_query(left, left_scope, node, kind)
         as_of = node.right.as_of if isinstance(node.right, TableName) else None
         right, right_scope = self.bind(_as_it_is(node.right))
         if as_of is not None and is_lookup(self.context, as_of, left, left_scope):
@@ -331,6 +347,47 @@ class TableBinder:
         join = self._made(node, left, right, condition, (left_scope, right_scope))
         return join, self._rescoped(join, both, _merged_before(join, left_scope, right_scope))
 
+    def _join_query(
+        self, left: LogicalNode, scope: Scope, node: JoinTable, kind: JoinKind
+    ) -> tuple[LogicalNode, Scope]:
+        """Join each row with the rows of a query that may name its columns."""
+        assert isinstance(node.right, DerivedTable)
+        query = node.right.query
+        if kind not in {JoinKind.INNER, JoinKind.LEFT} or node.natural or node.using:
+            raise self.context.error(
+                "a LATERAL query is joined with CROSS JOIN, JOIN or LEFT JOIN, and ON TRUE",
+                node.span,
+                hint="FROM t CROSS JOIN LATERAL (SELECT ...), or LEFT JOIN LATERAL (SELECT ...) ON TRUE",
+            )
+        assert self._bind_beside is not None
+        beside = self._bind_beside(self.context, query, replace(scope, outer=None))
+        if kind is JoinKind.LEFT and (beside.needs_partner or beside.having != TRUE):
+            raise self.context.unsupported(
+                "LEFT JOIN LATERAL with a query whose SELECT or HAVING names columns of the row beside it",
+                node.span,
+                hint="compute them above the join",
+            )
+        joined = beside.joined(left, kind)
+        width = len(left.schema)
+        fields = tuple(
+            Field(name, one.type, one.time)
+            for name, one in zip(beside.names, joined.schema[width:], strict=True)
+        )
+        named = self._scope_of(fields, node.right.alias, node.right.span)
+        self._no_name_twice(scope, named, node)
+        both = Scope(self.context, (*scope.relations, *named.shifted(width)), outer=self._outer)
+        both = self._rescoped(joined, both, scope.merged)
+        if node.on is None:
+            return joined, both
+        condition = ExpressionBinder(self.context, both, None, "ON").condition(node.on, "ON")
+        if condition == TRUE:
+            return joined, both
+        if kind is JoinKind.LEFT:
+            raise self.context.unsupported(
+                "LEFT JOIN LATERAL with a condition", node.on.span, hint="ON TRUE; put it into the query"
+            )
+        return Filter(joined, condition), both
+
     def _temporal(
         self,
         node: JoinTable,
@@ -351,7 +408,7 @@ class TableBinder:
             )
         if node.kind not in ("INNER", "LEFT"):
             raise self.context.error(
-                f"a temporal join is INNER or LEFT, not {node.kind}: versions alone have no rows",
+                f"a temporal join must be INNER or LEFT, not {node.kind}",
                 node.span,
                 hint="LEFT JOIN",
             )
@@ -372,7 +429,12 @@ class TableBinder:
         kind = JoinKind.INNER if node.kind == "CROSS" else JoinKind[node.kind]
         place = self.context.place(node.span if node.on is None else node.on.span)
         left_ttl, right_ttl = map(self._ttl.of, scopes)
-        return Join(left, right, kind, condition, left_ttl, right_ttl, place=place)
+        strategy = self._joins.of(*scopes)
+        if strategy is not None and strategy[0] is JoinStrategy.NEST_LOOP and kind is not JoinKind.INNER:
+            raise self.context.unsupported(
+                f"NEST_LOOP for a {kind.value} JOIN", node.span, hint="use BROADCAST"
+            )
+        return Join(left, right, kind, condition, left_ttl, right_ttl, strategy=strategy, place=place)
 
     def _rescoped(self, join: LogicalNode, scope: Scope, merged: dict[str, Expression]) -> Scope:
         """The names over a join, whose columns may be nullable now."""

@@ -49,9 +49,9 @@ def temporal_condition(
     times = [at for at, field in enumerate(right.schema) if field.time is TimeKind.ROWTIME]
     key = version_key(right)
     if key is None or not times:
-        missing = "a primary key" if key is None else "an event time"
+        missing = "primary key" if key is None else "event time"
         raise NoVersions(
-            f"FOR SYSTEM_TIME AS OF needs a versioned table, and this one has not got {missing}",
+            f"FOR SYSTEM_TIME AS OF needs a versioned table, and this one has no {missing}",
             "declare PRIMARY KEY (...) NOT ENFORCED and WATERMARK FOR ... AS ..., or join a view of the last row of "
             "each key: ROW_NUMBER() OVER (PARTITION BY key ORDER BY ts DESC) = 1",
         )

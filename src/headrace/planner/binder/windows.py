@@ -10,7 +10,15 @@ from headrace.planner.binder.context import Context
 from headrace.planner.binder.expressions import ExpressionBinder
 from headrace.planner.binder.literals import interval_ms
 from headrace.planner.binder.scope import Scope
-from headrace.planner.dialect.syntax import Descriptor, FunctionCall, Identifier, Name, Node, TableArgument
+from headrace.planner.dialect.syntax import (
+    Descriptor,
+    FunctionCall,
+    Identifier,
+    Name,
+    Node,
+    Subquery,
+    TableArgument,
+)
 from headrace.planner.dialect.tokens import Span
 from headrace.planner.expressions import Literal
 from headrace.planner.logical import LogicalNode, WindowTable
@@ -41,6 +49,8 @@ def bind_window_table(
     name = call.name.dotted().upper()
     arguments = _window_arguments(context, name, call)
     data, time = arguments.pop("DATA"), arguments.pop("TIMECOL")
+    if isinstance(data, Subquery):
+        data = TableArgument(data.query, (), (), data.span)
     if not isinstance(data, TableArgument):
         raise context.error(
             f"{name} takes TABLE t as its first argument",
@@ -133,11 +143,10 @@ def _spec(context: Context, name: str, lengths: dict[str, int], span: Span) -> W
             step = lengths["SLIDE"]
         case WindowKind.CUMULATE:
             step = lengths["STEP"]
-    if lengths["SIZE"] % step:
-        word = "slide" if kind is WindowKind.HOP else "step"
+    if kind is WindowKind.CUMULATE and lengths["SIZE"] % step:
         raise context.error(
-            f"the size of {name} must be a multiple of its {word}",
+            "the size of CUMULATE must be a multiple of its step",
             span,
-            hint=f"the {word} comes before the size: {name}(TABLE t, DESCRIPTOR(time), {word}, size)",
+            hint="the step comes before the size: CUMULATE(TABLE t, DESCRIPTOR(time), step, size)",
         )
     return WindowFunctionSpec(kind, lengths["SIZE"], step, offset)

@@ -47,6 +47,7 @@ _COMPARISONS: Final = {
     ">": "GREATER_THAN",
     ">=": "GREATER_THAN_OR_EQUAL",
 }
+_OPPOSITES: Final = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _SUMS: Final = {"+": "PLUS", "-": "MINUS"}
 _PRODUCTS: Final = {"*": "TIMES", "/": "DIVIDE", "%": "MOD"}
 #: Functions that are called without parentheses.
@@ -149,12 +150,10 @@ class Expressions(WindowForms):
                 return left
 
     def _quantified(self, left: Node, comparison: str, start: Span) -> Node:
-        """= ANY is IN, and <> ALL is NOT IN."""
-        quantifier = self.token.upper
-        if (comparison, quantifier) not in {("=", "ANY"), ("=", "SOME"), ("<>", "ALL")}:
-            self.unsupported(f"comparison with {quantifier}")
-        self.advance()
-        return self._in(left, start, quantifier == "ALL")
+        """> SOME (...) holds for one of the values, > ALL (...) unless the opposite, <=, holds for one."""
+        is_all = self.advance().upper == "ALL"
+        wanted = _OPPOSITES[comparison] if is_all else comparison
+        return self._in(left, start, is_all, _COMPARISONS[wanted])
 
     def _is(self, left: Node, start: Span) -> Node:
         negated = "NOT_" if self.accept("NOT") else ""
@@ -192,15 +191,15 @@ class Expressions(WindowForms):
             )
         return OperatorSyntax("NOT", (made,), made.span) if negated else made
 
-    def _in(self, left: Node, start: Span, negated: bool) -> Node:
+    def _in(self, left: Node, start: Span, negated: bool, comparison: str = "EQUALS") -> Node:
         self.expect("(")
         if self.sees_query():
             query = self.deeper(self.query)
             self.expect(")")
-            return In(left, (), query, negated, self.span_from(start))
+            return In(left, (), query, negated, self.span_from(start), comparison)
         choices = self.commas(self.expression)
         self.expect(")")
-        return In(left, choices, None, negated, self.span_from(start))
+        return In(left, choices, None, negated, self.span_from(start), comparison)
 
     def operand(self) -> Node:
         """An operand of a comparison."""
@@ -276,14 +275,14 @@ class Expressions(WindowForms):
         if "e" in text.lower():
             value = float(text) * sign
             if value in {float("inf"), float("-inf")}:
-                self.fail("this number is beyond DOUBLE", span)
+                self.fail("this number is too large for DOUBLE", span)
             return Constant("double", value, span)
         if "." in text:
             if len(text) > 40:
                 self.fail("a DECIMAL has at most 38 digits", span)
             return Constant("decimal", Decimal(text) * sign, span)
         if len(text) > 40 or not -(2**63) <= int(text) * sign < 2**63:
-            self.fail("this number is beyond BIGINT", span, hint="write it as a DECIMAL, with a point")
+            self.fail("this number is too large for BIGINT", span, hint="write it as a DECIMAL, with a point")
         return Constant("integer", int(text) * sign, span)
 
     def _word(self, token: Token) -> Node:
@@ -410,7 +409,7 @@ class Expressions(WindowForms):
         start = self.token
         period = self.parenthesized(self.expression)
         if len(period) != 2:
-            self.fail("a period is (start, end) or (start, interval)", self.span_from(start))
+            self.fail("a period must be (start, end) or (start, interval)", self.span_from(start))
         return period
 
     # --- names and calls --------------------------------------------------------------------------
@@ -490,7 +489,10 @@ class Expressions(WindowForms):
         if self.sees_query() and not self.sees("("):
             query = self.deeper(self.query)
             return Subquery(query, self.span_from(start))
-        return self.expression()
+        argument = self.expression()
+        if isinstance(argument, Subquery) and self.sees("PARTITION", "BY"):
+            return self._partitioned(argument.query, start)
+        return argument
 
     def _table_argument(self, start: Token) -> Node:
         source: Name | Query
@@ -499,6 +501,9 @@ class Expressions(WindowForms):
             self.expect(")")
         else:
             source = self.name("a table's name")
+        return self._partitioned(source, start)
+
+    def _partitioned(self, source: Name | Query, start: Token) -> TableArgument:
         partition_by: tuple[Node, ...] = ()
         order_by: tuple[OrderItem, ...] = ()
         if self.accept("PARTITION", "BY"):

@@ -84,7 +84,7 @@ class Inspection(Queries):
     def options(self) -> tuple[OptionSyntax, ...]:
         """('key' = 'value', ...)."""
         if self.sees("(", ")"):
-            self.fail("WITH () has no options", hint="leave it out")
+            self.fail("WITH () needs at least one option", hint="leave it out")
         return self.parenthesized(self._option)
 
     def _option(self) -> OptionSyntax:
@@ -152,7 +152,7 @@ class Inspection(Queries):
             return name, None
         value = self.expression()
         if not isinstance(value, Constant):
-            self.fail("a static partition has a constant", value.span)
+            self.fail("a static partition needs a constant value", value.span)
         return name, value
 
     # --- DESCRIBE ---------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ class Inspection(Queries):
         with_savepoint = self.accept("WITH", "SAVEPOINT")
         with_drain = self.accept("WITH", "DRAIN")
         if with_drain and not with_savepoint:
-            self.fail("WITH DRAIN goes with a savepoint", hint="STOP JOB ... WITH SAVEPOINT WITH DRAIN")
+            self.fail("WITH DRAIN needs WITH SAVEPOINT", hint="STOP JOB ... WITH SAVEPOINT WITH DRAIN")
         return StopJobSyntax(job_id, with_savepoint, with_drain, self.span_from(start))
 
     # --- configuration ----------------------------------------------------------------------------

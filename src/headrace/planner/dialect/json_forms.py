@@ -100,7 +100,7 @@ def _choose(cursor: Forms, chosen: dict[str, T], given: T) -> None:
     cursor.expect("ON")
     when = cursor.choose("EMPTY", "ERROR")
     if when in chosen:
-        cursor.fail(f"ON {when} is there twice", cursor.last.span)
+        cursor.fail(f"ON {when} is given twice", cursor.last.span)
     chosen[when] = given
 
 

@@ -59,15 +59,11 @@ class MatchClauses(Expressions):
         skip = self._skip()
         if not self.accept("PATTERN"):
             self._expected_clause("PATTERN")
-        pattern = self._pattern()
+        pattern = self._whole_pattern()
         within = None
         if self.accept("WITHIN"):
             within = self.operand()
-        if self.sees("SUBSET"):
-            self.fail(
-                "Flink has no SUBSET in MATCH_RECOGNIZE",
-                hint="name the variables one by one in MEASURES and DEFINE",
-            )
+        subsets = self.commas(self._subset) if self.accept("SUBSET") else ()
         if not self.accept("DEFINE"):
             self._expected_clause("DEFINE")
         define = self.commas(self._definition)
@@ -82,6 +78,7 @@ class MatchClauses(Expressions):
             skip,
             pattern,
             within,
+            subsets,
             define,
             self._alias(),
             keyword.span,
@@ -93,7 +90,7 @@ class MatchClauses(Expressions):
             self.fail(
                 f"expected {wanted}, found {self.token.text!r}",
                 hint="the order is PARTITION BY, ORDER BY, MEASURES, ONE ROW PER MATCH, AFTER MATCH SKIP, PATTERN, "
-                "WITHIN, DEFINE",
+                "WITHIN, SUBSET, DEFINE",
             )
         self.expected(wanted)
 
@@ -102,13 +99,13 @@ class MatchClauses(Expressions):
             word = self.advance()
             if word.upper == "RUNNING":
                 self.fail(
-                    "RUNNING means nothing with ONE ROW PER MATCH",
+                    "RUNNING has no effect with ONE ROW PER MATCH",
                     word.span,
                     hint="leave it out: measures are those of the whole match",
                 )
         expression = self.expression()
         if not self.accept("AS"):
-            self.fail("a measure has a name: expression AS name")
+            self.fail("a measure needs a name: expression AS name")
         return expression, self.identifier("a measure's name")
 
     def _rows_per_match(self) -> None:
@@ -144,24 +141,34 @@ class MatchClauses(Expressions):
 
     # --- PATTERN ------------------------------------------------------------------------------------
 
-    def _pattern(self) -> tuple[PatternItem, ...]:
+    def _whole_pattern(self) -> tuple[PatternItem, ...]:
+        """Read a pattern with its anchors, which Flink takes and ignores: a stream has no beginning and no end."""
         self.expect("(")
+        self.accept("^")
+        items = self._items(ends=(")", "$"))
+        self.accept("$")
+        self.expect(")")
+        return items
+
+    def _items(self, *, ends: tuple[str, ...]) -> tuple[PatternItem, ...]:
         items: list[PatternItem] = []
-        while not self.sees(")"):
+        while not self.sees_any(*ends):
             if self.sees("("):
                 items += self.deeper(self._group)
                 continue
             self._refuse_in_pattern()
             items.append(self._pattern_item())
         if not items:
-            self.fail("a pattern has at least one variable")
-        self.expect(")")
+            self._refuse_in_pattern()
+            self.fail("a pattern needs at least one variable")
         return tuple(items)
 
     def _group(self) -> tuple[PatternItem, ...]:
         """Parentheses that only show what belongs together."""
         start = self.token
-        items = self._pattern()
+        self.expect("(")
+        items = self._items(ends=(")",))
+        self.expect(")")
         if self.sees_any("*", "+", "?", "{") and self.ahead().upper != "-":
             self.fail("Flink has no quantifiers of groups", self.span_from(start), hint=_NO_GROUPS)
         return items
@@ -182,8 +189,8 @@ class MatchClauses(Expressions):
             )
         if token.upper in {"^", "$"}:
             self.fail(
-                f"Flink has no {token.text!r} in a pattern: a stream has no beginning and no end",
-                hint=_NO_GROUPS,
+                f"{token.text!r} is not allowed here in a pattern",
+                hint="^ must be first in PATTERN (...), and $ last",
             )
 
     def _pattern_item(self) -> PatternItem:
@@ -223,6 +230,11 @@ class MatchClauses(Expressions):
                 hint="write {least,most}, with a most of 1 or more",
             )
         return least, most
+
+    def _subset(self) -> tuple[Identifier, tuple[Identifier, ...]]:
+        name = self.identifier("a subset's name")
+        self.expect("=")
+        return name, self.identifiers()
 
     def _definition(self) -> tuple[Identifier, Node]:
         name = self.identifier("a pattern variable")

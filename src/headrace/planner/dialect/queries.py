@@ -68,7 +68,7 @@ class Queries(MatchClauses):
         if self.accept("LIMIT") and not self.accept("ALL"):
             fetch = self.integer("a number of rows")
             if self.sees(","):
-                self.fail("LIMIT has one number", hint="write LIMIT count OFFSET start")
+                self.fail("LIMIT takes one number", hint="write LIMIT count OFFSET start")
         if self.accept("OFFSET"):
             offset = self.integer("a number of rows")
             if self.sees_any("ROW", "ROWS"):
@@ -161,7 +161,7 @@ class Queries(MatchClauses):
         start = self.token
         if self.accept("*"):
             if self.sees_any("EXCEPT", "EXCLUDE") and self.ahead().upper == "(" and not self._opens_query(2):
-                self.fail(f"Flink's SQL has no * {self.token.upper}", hint="name the columns that are wanted")
+                self.fail(f"Flink's SQL has no * {self.token.upper}", hint="list the columns that you want")
             return SelectItem(Star(None, start.span), None, "*")
         expression = self.expression()
         text = self.written(self.span_from(start))
@@ -171,7 +171,7 @@ class Queries(MatchClauses):
         elif self._sees_alias():
             alias = self.identifier()
         if alias is not None and isinstance(expression, Star):
-            self.fail("a star has no name of its own", alias.span)
+            self.fail("* cannot have an alias", alias.span)
         return SelectItem(expression, alias, text)
 
     def _opens_query(self, by: int) -> bool:
@@ -311,7 +311,7 @@ class Queries(MatchClauses):
         made = self.deeper(self._tables)
         self.expect(")")
         if self._sees_alias():
-            self.fail("a join in parentheses has no name of its own")
+            self.fail("a join in parentheses cannot have an alias")
         return made
 
     def _is_query_in_parentheses(self) -> bool:

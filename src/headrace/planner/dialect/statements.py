@@ -39,7 +39,7 @@ _CLAUSES: Final = ("FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "JOIN",
 _UNSUPPORTED: Final = {
     "ANALYZE": None,
     "CALL": None,
-    "DELETE": "write the rows that stay into another table",
+    "DELETE": "write the rows to keep into another table",
     "MERGE": None,
     "TRUNCATE": None,
     "UPDATE": "write the changed rows into another table",
@@ -87,7 +87,7 @@ class Statements(MaterializedTables):
     def _surplus(self) -> NoReturn:
         """Refuse what follows a statement; a clause with a misspelt name was taken for the name of something."""
         close = difflib.get_close_matches(self.last.upper, _CLAUSES, n=1, cutoff=0.7)
-        hint = f"{self.last.text!r} was taken for a name: did you mean {close[0]}?" if close else None
+        hint = f"{self.last.text!r} was read as a name: did you mean {close[0]}?" if close else None
         self.fail(f"expected ';' or the end of the statement, found {self.token.describe()}", hint=hint)
 
     def statement(self) -> StatementSyntax:
@@ -164,7 +164,7 @@ class Statements(MaterializedTables):
             inserts.append(self._insert())
             self.expect(";")
         if not inserts:
-            self.fail("a statement set has at least one INSERT")
+            self.fail("a statement set needs at least one INSERT")
         self.expect("END")
         return StatementSetSyntax(tuple(inserts), self.span_from(start))
 
@@ -268,7 +268,7 @@ class Statements(MaterializedTables):
         if self.accept("AS"):
             query = self.query()
             if like is not None:
-                self.fail("LIKE and AS SELECT do not go together", query.span)
+                self.fail("LIKE and AS SELECT cannot be combined", query.span)
         return CreateTableSyntax(
             name,
             self.span_from(start),
@@ -333,7 +333,7 @@ class Statements(MaterializedTables):
     def _not_enforced(self) -> None:
         if self.sees("ENFORCED") or not self.sees("NOT", "ENFORCED"):
             self.fail(
-                "a primary key is never enforced: the data is not Flink's",
+                "primary keys cannot be enforced: Flink does not own the data",
                 hint="write PRIMARY KEY ... NOT ENFORCED",
             )
         self.expect("NOT", "ENFORCED")

@@ -164,13 +164,15 @@ class Case:
 
 @dataclass(frozen=True)
 class In:
-    """IN with a list or a query."""
+    """IN with a list or a query, or another comparison with some value of it."""
 
     operand: Node
     choices: tuple[Node, ...]
     query: Query | None
     negated: bool
     span: Span
+    #: What the operand is compared by; EQUALS for IN.
+    comparison: str = "EQUALS"
 
 
 @dataclass(frozen=True)
@@ -337,6 +339,8 @@ class MatchTable:
     skip: SkipSyntax
     pattern: tuple[PatternItem, ...]
     within: Node | None
+    #: SUBSET name = (variable, ...).
+    subsets: tuple[tuple[Identifier, tuple[Identifier, ...]], ...]
     define: tuple[tuple[Identifier, Node], ...]
     alias: Alias | None
     #: The word MATCH_RECOGNIZE.

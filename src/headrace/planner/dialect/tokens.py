@@ -82,15 +82,15 @@ _PATTERN: Final = re.compile(
     | (?P<open_quoted>`)
     | (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
     | (?P<word>[^\W\d][\w$]*)
-    | (?P<symbol><>|!=|>=|<=|=>|\|\||::|[-+*/%=<>(),.;\[\]{}?:@!&|^~])
+    | (?P<symbol><>|!=|>=|<=|=>|\|\||::|[-+*/%=<>(),.;\[\]{}?:@!&|^~$])
     """,
     re.VERBOSE | re.DOTALL,
 )
 
 _OPEN: Final = {
-    "open_block": "this comment has no end",
-    "open_string": "this string has no end",
-    "open_quoted": "this quoted name has no end",
+    "open_block": "this comment is not closed",
+    "open_string": "this string is not closed",
+    "open_quoted": "this quoted name is not closed",
 }
 
 
@@ -122,11 +122,11 @@ def tokenize(text: str) -> list[Token]:
         match = _PATTERN.match(text, place)
         if match is None:
             hint = (
-                "texts are in single quotes, 'a text', and names in back quotes"
+                "write strings in single quotes, 'a string', and names in back quotes"
                 if text[place] == '"'
                 else None
             )
-            _refuse(text, Span(place, place + 1), f"{text[place]!r} has no meaning in SQL", hint)
+            _refuse(text, Span(place, place + 1), f"{text[place]!r} is not valid in SQL", hint)
         span, group = Span(place, match.end()), match.lastgroup or ""
         if group in _OPEN:
             _refuse(text, span, _OPEN[group])
@@ -154,7 +154,7 @@ def _token(text: str, group: str, raw: str, span: Span) -> Token | None:
         case "bytes":
             digits = raw[2:-1]
             if len(digits) % 2 or not all(digit in "0123456789abcdefABCDEF" for digit in digits):
-                _refuse(text, span, "a binary string has an even number of hexadecimal digits")
+                _refuse(text, span, "a binary string needs an even number of hexadecimal digits")
             return Token(TokenKind.BYTES, digits, span)
         case "unicode":
             return Token(TokenKind.STRING, _characters(text, raw, span), span)
@@ -162,7 +162,7 @@ def _token(text: str, group: str, raw: str, span: Span) -> Token | None:
             return Token(TokenKind.STRING, raw[1:-1].replace("''", "'"), span)
         case "quoted":
             if raw == "``":
-                _refuse(text, span, "a name has at least one character")
+                _refuse(text, span, "a name needs at least one character")
             return Token(TokenKind.QUOTED, raw[1:-1].replace("``", "`"), span)
         case _:
             return Token(_KINDS[group], raw, span)

@@ -105,7 +105,7 @@ def _base(cursor: Cursor) -> t.DataType:
     if word in _UNSUPPORTED:
         cursor.unsupported(f"type {word}", start.span)
     hint = f"in Flink it is {_FOREIGN[word]}" if word in _FOREIGN else _similar(word)
-    cursor.fail(f"there is no type {start.text!r}", start.span, hint=hint)
+    cursor.fail(f"unknown type {start.text!r}", start.span, hint=hint)
 
 
 def _length(cursor: Cursor) -> int:
@@ -114,7 +114,7 @@ def _length(cursor: Cursor) -> int:
     start = cursor.token
     length = cursor.integer("a length")
     if length < 1:
-        cursor.fail("a length is at least 1", start.span)
+        cursor.fail("a length must be at least 1", start.span)
     cursor.expect(")")
     return length
 

@@ -46,7 +46,9 @@ class BuiltInAggregate:
 
 def _number(name: str, one: t.DataType) -> t.NumericType:
     if not isinstance(one, t.NumericType):
-        raise WrongArguments(f"{name} takes a number, not {one.summary_without_null()}")
+        raise WrongArguments(
+            f"{name} takes a number, not {one.summary_without_null()}", "CAST it to a number, such as DOUBLE"
+        )
     return one
 
 
@@ -80,7 +82,8 @@ def _ordered(name: str) -> Callable[[Sequence[t.DataType]], t.DataType]:
     def result(types: Sequence[t.DataType]) -> t.DataType:
         if isinstance(types[0], t.ArrayType | t.MapType | t.MultisetType | t.RowType | t.VariantType):
             raise WrongArguments(
-                f"{name} takes values that can be ordered, not {types[0].summary_without_null()}"
+                f"{name} takes values that can be ordered, not {types[0].summary_without_null()}",
+                "take a part of the value, or CAST it to STRING",
             )
         return types[0]
 
@@ -102,7 +105,7 @@ def _counted(_: Sequence[t.DataType]) -> t.DataType:
 
 def _shifted(types: Sequence[t.DataType]) -> t.DataType:
     if len(types) > 1 and not isinstance(types[1], t.IntegralType):
-        raise WrongArguments("the offset must be an integer")
+        raise WrongArguments("the offset must be an integer", "LAG(value, 1)")
     return types[0].nullable()
 
 
@@ -116,11 +119,11 @@ _ALL: Final = (
         9,
         value_for_no_rows=True,
     ),
-    BuiltInAggregate("SUM", "SUM([DISTINCT] number)", "The sum; of the type of its argument.", _sum),
+    BuiltInAggregate("SUM", "SUM([DISTINCT] number)", "The sum, in the type of its argument.", _sum),
     BuiltInAggregate(
         "AVG",
         "AVG([DISTINCT] number)",
-        "The average; of the type of its argument, so that of whole numbers has no fraction.",
+        "The average, in the type of its argument: that of whole numbers has no fraction.",
         _average("AVG"),
     ),
     BuiltInAggregate("MIN", "MIN(value)", "The smallest value.", _ordered("MIN")),
@@ -140,7 +143,7 @@ _ALL: Final = (
     BuiltInAggregate(
         "LISTAGG",
         "LISTAGG([DISTINCT] text [, separator])",
-        "The strings in one, with a separator, by default a comma, between them.",
+        "The strings joined with a separator, by default a comma.",
         _list,
         1,
         2,
@@ -157,14 +160,14 @@ _ALL: Final = (
     BuiltInAggregate(
         "COLLECT",
         "COLLECT([DISTINCT] value)",
-        "The values as a bag.",
+        "The values as a multiset.",
         lambda types: t.MultisetType(types[0], False),
         value_for_no_rows=True,
     ),
     BuiltInAggregate(
         "ARRAY_AGG",
         "ARRAY_AGG([DISTINCT] value [{RESPECT | IGNORE} NULLS])",
-        "The values as an array; also those that are NULL, unless IGNORE NULLS is said.",
+        "The values as an array; NULLs are included unless you write IGNORE NULLS.",
         lambda types: t.ArrayType(types[0]),
     ),
     BuiltInAggregate(
@@ -209,7 +212,7 @@ _ALL: Final = (
     BuiltInAggregate(
         "NTILE",
         "NTILE(number) OVER (...)",
-        "The bucket of the row, of so many.",
+        "The bucket of the row, if the partition is divided into this many.",
         lambda _: t.BigIntType(False),
         1,
         1,
@@ -218,7 +221,7 @@ _ALL: Final = (
     BuiltInAggregate(
         "CUME_DIST",
         "CUME_DIST() OVER (...)",
-        "The part of rows up to this one.",
+        "The share of rows up to this one.",
         lambda _: t.DoubleType(False),
         0,
         0,
@@ -239,7 +242,7 @@ _OVER_LISTS: Final = (
     BuiltInAggregate(
         "JSON_ARRAYAGG",
         "JSON_ARRAYAGG(value [{NULL | ABSENT} ON NULL])",
-        "The values as a JSON array; those that are NULL are left out unless NULL ON NULL is said.",
+        "The values as a JSON array; NULLs are left out unless you write NULL ON NULL.",
         lambda _: t.DataTypes.STRING(False),
     ),
     BuiltInAggregate(
@@ -253,8 +256,8 @@ _OVER_LISTS: Final = (
     BuiltInAggregate(
         "PERCENTILE",
         "PERCENTILE([DISTINCT] number, part [, frequency])",
-        "The value below which a part (from 0 to 1, or an array of such) of the numbers lies, between two if need be; "
-        "a frequency says how often a number counts.",
+        "The value below which a share of the numbers lies, interpolated if necessary. The share is from 0 to 1, or an "
+        "array; the frequency is how often each number counts.",
         lambda _: t.DoubleType(),
         2,
         3,

@@ -72,7 +72,7 @@ COLLECTIONS.add_shape(
 def _item(types: Sequence[t.DataType]) -> Resolved:
     collection, key = types
     if isinstance(key, t.NullType):
-        raise WrongArguments("this NULL has no type", "write CAST(NULL AS ...)")
+        raise WrongArguments("the type of this NULL is not known", "write CAST(NULL AS ...)")
     match collection:
         case t.ArrayType():
             if not isinstance(key, t.IntegralType):
@@ -108,7 +108,7 @@ def _emit_item(call: Call, operands: list[str]) -> str:
 COLLECTIONS.add_shape(
     "ITEM",
     "array[place], map[key]",
-    "An element by its place from 1, or a value by its key; NULL if there is none.",
+    "The element at a position, counted from 1, or the value of a key; NULL if it does not exist.",
     _item,
     _emit_item,
     is_form=True,
@@ -145,7 +145,7 @@ def _with_element(name: str, result: Callable[[t.ArrayType, t.DataType], t.DataT
         assert isinstance(array, t.ArrayType)
         if not can_cast_implicitly(value, array.element_type):
             raise WrongArguments(
-                f"{name}: {value.summary_without_null()} is no element of {array.summary_without_null()}",
+                f"{name}: {value.summary_without_null()} cannot be an element of {array.summary_without_null()}",
                 "CAST it to the type of the elements",
             )
         element = array.element_type.with_nullability(types[1].is_nullable)
@@ -188,7 +188,7 @@ COLLECTIONS.add(
         f"IF(size({each[0]}) > 1, CAST(raise_error('ELEMENT takes an array of one element') AS "
         f"{call.type.spark_name()}), get({each[0]}, 0))"
     ),
-    "The only element; NULL if there is none.",
+    "The only element; NULL for an empty array.",
 )
 COLLECTIONS.add_shape(
     "ARRAY_APPEND",
@@ -220,7 +220,7 @@ COLLECTIONS.add(
 COLLECTIONS.add_shape(
     "ARRAY_POSITION",
     "ARRAY_POSITION(array, element)",
-    "The place of an element from 1; 0 if it is not there.",
+    "The position of an element, counted from 1; 0 if it is not found.",
     _with_element(
         "ARRAY_POSITION", lambda array, element: t.IntType(array.is_nullable or element.is_nullable)
     ),
@@ -295,7 +295,7 @@ COLLECTIONS.add(
     "ARRAY_SLICE(array ARRAY, start INT [, end INT])",
     same_as(),
     _emit_slice,
-    "The elements from one place to another, both included; negative places count from the end.",
+    "The elements between two positions, both included; negative positions count from the end.",
 )
 
 
@@ -316,7 +316,7 @@ COLLECTIONS.add(
     "ARRAY_SORT(array ARRAY [, ascending BOOLEAN, nulls_first BOOLEAN])",
     _sortable("ARRAY_SORT"),
     _emit_sort,
-    "The elements in order; NULL is the smallest, unless something else is said.",
+    "The elements in order; NULL is the smallest unless nulls_first is given.",
 )
 
 
@@ -361,7 +361,7 @@ def _emit_union(_: Call, operands: list[str]) -> str:
 COLLECTIONS.add_shape(
     "MAP_UNION",
     "MAP_UNION(map, other, ...)",
-    "All maps in one; the values of the last one win.",
+    "The entries of all maps; for equal keys, the value of the last map.",
     _united,
     _emit_union,
     exact=False,

@@ -48,17 +48,20 @@ _written.add(
     "SUBSTRING_INDEX(text STRING, delimiter STRING, count INT)",
     _STRING,
     "substring_index({0}, {1}, {2})",
-    "What is before as many delimiters; if the count is negative, what is behind as many from the end.",
+    "The text before the given number of delimiters, or, if it is negative, after that many from the end.",
 )
 _written.add(
-    "LEVENSHTEIN(text STRING, other STRING)", _INT, "levenshtein({0}, {1})", "How many letters differ."
+    "LEVENSHTEIN(text STRING, other STRING)",
+    _INT,
+    "levenshtein({0}, {1})",
+    "The edit distance of two strings.",
 )
 _written.add("SOUNDEX(text STRING)", _STRING, "soundex({0})", "How a word sounds.")
 _written.add(
     "GET_JSON_OBJECT(json STRING, path STRING)",
     _STRING,
     "get_json_object({0}, {1})",
-    "The value at a path such as `$.a[0]`, as text; NULL if there is none.",
+    "The value at a path such as `$.a[0]`, as text; NULL if it does not exist.",
     nulls=Nulls.ALWAYS,
 )
 _written.add("CRC32(text STRING)", _LONG, "crc32({0})", "The checksum of a string.")

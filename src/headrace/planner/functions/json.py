@@ -59,10 +59,17 @@ class _Path:
         return f"try_variant_get(try_parse_json({json}), {quoted(self.path)}, 'variant')"
 
     def texts(self, json: str) -> str:
-        """The JSON of all that [*] finds, as an array of strings; NULL if there is no array."""
-        elements = f"try_variant_get(try_parse_json({json}), {quoted(self.before)}, 'array<variant>')"
+        """The JSON of all that [*] finds, as an array of strings; NULL if there is neither an array nor an object."""
+        place = f"try_parse_json({json}), {quoted(self.before)}"
+        members = f"map_values(try_variant_get({place}, 'map<string, variant>'))"
+        elements = f"coalesce(try_variant_get({place}, 'array<variant>'), {members})"
         each = f"try_variant_get(element, {quoted('$' + self.behind)}, 'variant')"
         return f"filter(transform({elements}, element -> to_json({each})), each -> each IS NOT NULL)"
+
+    def is_readable(self, json: str) -> str:
+        """Whether there is JSON that a lax path with [*] goes into: it finds nothing there, which is no error."""
+        document = f"try_parse_json({json})"
+        return f"({document} IS NOT NULL AND NOT is_variant_null({document}))"
 
 
 def _check(types: Sequence[DataType], name: str) -> tuple[DataType, DataType]:
@@ -96,13 +103,13 @@ def _emit_value(call: Call, operands: list[str]) -> str:
     json, path = operands[0], _Path(call)
     how, default = (call.operands[3], operands[4]) if path.is_lax else (call.operands[5], operands[6])
     kind = call.type.spark_name()
-    if path.is_wild:
-        return f"CAST(NULL AS {kind})"  # it finds an array, which is no scalar
     otherwise = {
         "NULL": f"CAST(NULL AS {kind})",
         "ERROR": f"CAST({_failing(call, f'there is no scalar at {path.path}')} AS {kind})",
         "DEFAULT": default,
     }[str(constant(how))]
+    if path.is_wild:  # it finds an array, which is no scalar
+        return f"CASE WHEN {json} IS NULL THEN NULL ELSE {otherwise} END"
     # A string may look like an object or an array.
     looks = "(startswith(__text, '{') OR startswith(__text, '['))"
     nested = f"({looks} AND {_is_nested(path.value(json))})"
@@ -117,7 +124,7 @@ JSON.add_shape(
     "JSON_VALUE",
     "JSON_VALUE(json, path [RETURNING type] [{NULL | ERROR | DEFAULT value} ON EMPTY] [... ON ERROR])",
     "A scalar at a path of a JSON string, of the type RETURNING names. A strict path (the default) that finds none is "
-    "an error, a `lax` one is empty; both give NULL unless something else is said.",
+    "an error, a `lax` one is empty; both return NULL unless you specify ON EMPTY or ON ERROR.",
     _value,
     _emit_value,
     is_form=True,
@@ -140,24 +147,34 @@ def _query(types: Sequence[DataType]) -> Resolved:
 def _emit_query(call: Call, operands: list[str]) -> str:
     json, path = operands[0], _Path(call)
     wrapper = str(constant(call.operands[3]))
-    how = str(constant(call.operands[4 if path.is_lax else 5]))
-    otherwise = {
+    outcomes = {
         "NULL": "CAST(NULL AS string)",
         "ERROR": f"CAST({_failing(call, f'there is no object or array at {path.path}')} AS string)",
         "ARRAY": "'[]'",
         "OBJECT": "'{}'",
-    }[how]
+    }
+    on_empty, on_error = (outcomes[str(constant(call.operands[place]))] for place in (4, 5))
     if path.is_wild:
-        made = "concat('[', array_join(__texts, ','), ']')"
-        made = f"concat('[', {made}, ']')" if wrapper == "UNCONDITIONAL" else made
-        chosen = f"CASE WHEN {json} IS NULL THEN NULL WHEN __texts IS NULL THEN {otherwise} ELSE {made} END"
-        text = let("__texts", path.texts(json), chosen)
+        text = _all_found(json, path, wrapper, on_error)
     else:
-        text = let("__value", path.value(json), _wrapped(json, wrapper, otherwise))
+        text = let(
+            "__value", path.value(json), _wrapped(json, wrapper, on_empty if path.is_lax else on_error)
+        )
     if isinstance(call.type, ArrayType):
         # As in Flink an element that is JSON itself is its text.
         return f"from_json({text}, 'array<string>')"
     return text
+
+
+def _all_found(json: str, path: _Path, wrapper: str, otherwise: str) -> str:
+    """What JSON_QUERY makes of all values that [*] finds: a lax path may find none."""
+    texts = path.texts(json)
+    if path.is_lax:
+        texts = f"coalesce({texts}, IF({path.is_readable(json)}, CAST(array() AS array<string>), NULL))"
+    made = "concat('[', array_join(__texts, ','), ']')"
+    made = f"concat('[', {made}, ']')" if wrapper == "UNCONDITIONAL" else made
+    chosen = f"CASE WHEN {json} IS NULL THEN NULL WHEN __texts IS NULL THEN {otherwise} ELSE {made} END"
+    return let("__texts", texts, chosen)
 
 
 def _wrapped(json: str, wrapper: str, otherwise: str) -> str:
@@ -175,8 +192,8 @@ JSON.add_shape(
     "JSON_QUERY",
     "JSON_QUERY(json, path [RETURNING type] [{WITHOUT | WITH [CONDITIONAL | UNCONDITIONAL]} [ARRAY] WRAPPER] "
     "[{NULL | EMPTY ARRAY | EMPTY OBJECT | ERROR} ON EMPTY] [... ON ERROR])",
-    "An object or array at a path of a JSON string, as JSON, or as an array of strings if RETURNING says so. A wrapper "
-    "puts it, or a scalar, into an array; a CONDITIONAL one leaves arrays as they are.",
+    "An object or array at a path of a JSON string, as JSON, or as an array of strings with RETURNING ARRAY<STRING>. "
+    "A wrapper puts it, or a scalar, into an array; a CONDITIONAL one leaves arrays as they are.",
     _query,
     _emit_query,
     is_form=True,
@@ -192,14 +209,15 @@ def _exists(types: Sequence[DataType]) -> Resolved:
 
 def _emit_exists(call: Call, operands: list[str]) -> str:
     json, path = operands[0], _Path(call)
-    if path.is_wild:
-        return f"IF({json} IS NULL, NULL, coalesce(size({path.texts(json)}) > 0, FALSE))"
     otherwise = {
         "TRUE": "TRUE",
         "FALSE": "FALSE",
         "UNKNOWN": "NULL",
         "ERROR": f"CAST({_failing(call, f'there is nothing at {path.path}')} AS boolean)",
     }[str(constant(call.operands[2]))]
+    if path.is_wild:
+        found = path.is_readable(json) if path.is_lax else f"{path.texts(json)} IS NOT NULL"
+        return f"CASE WHEN {json} IS NULL THEN NULL WHEN {found} THEN TRUE ELSE {otherwise} END"
     if path.is_lax:
         otherwise = "FALSE"
     return f"CASE WHEN {json} IS NULL THEN NULL WHEN {path.text(json)} IS NOT NULL THEN TRUE ELSE {otherwise} END"

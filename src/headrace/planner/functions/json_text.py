@@ -160,7 +160,7 @@ JSON_TEXT.add_shape(
     "JSON_OBJECT",
     "JSON_OBJECT([[KEY] key VALUE value, ...] [{NULL | ABSENT} ON NULL])",
     "A JSON object. A value that is JSON_OBJECT, JSON_ARRAY or JSON(text) itself goes in as it is. Members that are "
-    "NULL are kept unless ABSENT ON NULL is said.",
+    "NULL are kept unless you write ABSENT ON NULL.",
     _object_type,
     _emit_object,
     is_form=True,
@@ -178,7 +178,7 @@ def _emit_array(call: Call, operands: list[str]) -> str:
 JSON_TEXT.add_shape(
     "JSON_ARRAY",
     "JSON_ARRAY([value, ...] [{NULL | ABSENT} ON NULL])",
-    "A JSON array. Values that are NULL are left out unless NULL ON NULL is said.",
+    "A JSON array. NULLs are left out unless you write NULL ON NULL.",
     _made,
     _emit_array,
     is_form=True,
@@ -298,11 +298,11 @@ JSON_TEXT.add(
     "JSON_QUOTE(text STRING)",
     _STRING,
     _emit_quote,
-    "A string in double quotes, with what JSON wants escaped and all that is not ASCII.",
+    "A string in double quotes, with escapes for JSON's special characters and all non-ASCII characters.",
 )
 JSON_TEXT.add(
     "JSON_UNQUOTE(text STRING)",
     _STRING,
     _emit_unquote,
-    "The string that JSON in double quotes says; a string that is no such JSON as it is.",
+    "The text of a JSON string in double quotes; other strings are returned unchanged.",
 )

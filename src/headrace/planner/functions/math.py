@@ -172,7 +172,7 @@ def _finite(call: Call, operands: list[str], made: str, limit: str) -> str:
     """What is made of a number that decimal digits can say; others fail, as in Flink."""
     if not isinstance(call.operands[0].type, FloatType | DoubleType):
         return made
-    fail = f"raise_error('{call.function} takes no such number')"
+    fail = f"raise_error('{call.function} failed: the number is out of range')"
     known = " OR ".join(f"{one} IS NULL" for one in operands)
     return f"CASE WHEN {known} THEN NULL WHEN abs({operands[0]}) < {limit} THEN {made} ELSE {fail} END"
 
@@ -186,13 +186,13 @@ MATH.add(
         _to_digits(call, each, lambda digits: f"round({each[0]}, {digits})"),
         "double('Infinity')",
     ),
-    "Rounds to a number of digits behind the point; halves away from zero.",
+    "Rounds to some digits behind the decimal point; halves away from zero.",
 )
 MATH.add(
     "TRUNCATE(number NUMBER [, digits INT])",
     _rounded,
     _emit_truncate,
-    "Cuts off all but a number of digits behind the point.",
+    "Cuts the number off after some digits behind the decimal point.",
 )
 MATH.add("PI()", _DOUBLE, "pi()", "The number pi.", nulls=Nulls.NEVER)
 MATH.add("E()", _DOUBLE, "e()", "The number e.", nulls=Nulls.NEVER)
@@ -233,6 +233,6 @@ MATH.add(
     "UNHEX(text STRING)",
     DataTypes.BYTES(),
     "unhex({0})",
-    "The bytes that hexadecimal digits say.",
+    "The bytes of a string of hexadecimal digits.",
     nulls=Nulls.ALWAYS,
 )

@@ -18,9 +18,10 @@ from headrace.planner.coercion import (
     is_temporal,
     length_of,
 )
-from headrace.planner.expressions import Call
+from headrace.planner.expressions import Call, Expression
 from headrace.planner.functions.registry import FunctionRegistry
 from headrace.planner.functions.signature import Emission, Resolved, Resolver, WrongArguments
+from headrace.planner.functions.temporal import truncated
 from headrace.planner.functions.text import constant, negative, quoted, string_constant, whole_months
 from headrace.types.logical import MAX_LENGTH
 
@@ -222,14 +223,14 @@ _operator(
     "string1 [NOT] LIKE string2 [ESCAPE char]",
     _strings("LIKE"),
     _emit_like,
-    "Whether a string fits a pattern, in which % is any text and _ any character.",
+    "Whether a string matches a pattern, in which % is any text and _ any character.",
 )
 _operator(
     "SIMILAR",
     "string1 [NOT] SIMILAR TO string2 [ESCAPE char]",
     _strings("SIMILAR TO"),
     _emit_similar,
-    "Whether a string fits a regular expression of SQL.",
+    "Whether a string matches an SQL regular expression.",
 )
 
 
@@ -289,7 +290,11 @@ def _numbers(symbol: str, types: Sequence[t.DataType]) -> list[t.DataType]:
         kept = other if isinstance(one, t.NullType) else one
         if not isinstance(kept, t.NumericType):
             shown = " and ".join(each.summary_without_null() for each in types)
-            raise WrongArguments(f"{symbol} takes numbers, not {shown}", "CAST strings to a number first")
+            times = t.DateType | t.TimeType | t.TimestampType | t.LocalZonedTimestampType
+            hint = "CAST strings to a number first"
+            if any(isinstance(each, times) for each in types):
+                hint = "move a time by an interval, as in ts + INTERVAL '1' DAY; TIMESTAMPDIFF(DAY, a, b) is a number"
+            raise WrongArguments(f"{symbol} takes numbers, not {shown}", hint)
         found.append(kept.with_nullability(one.is_nullable))
     return found
 
@@ -344,15 +349,26 @@ def _sum(symbol: str) -> Resolver:
         if is_temporal(one) and is_temporal(other):
             raise WrongArguments(
                 f"{symbol} takes numbers, or a time and an interval",
-                "TIMESTAMPDIFF gives the time between two moments",
+                "use TIMESTAMPDIFF for the time between two timestamps",
             )
         return _arithmetic(symbol, types)
 
     return resolve
 
 
+def _months(operand: Expression, text: str) -> str:
+    """Months as Spark adds them to a time."""
+    value = constant(operand)
+    return f"INTERVAL '{value}' MONTH" if isinstance(value, int) else f"make_ym_interval(0, {text})"
+
+
 def _emit_sum(symbol: str) -> Callable[[Call, list[str]], str]:
     def emit(call: Call, operands: list[str]) -> str:
+        if is_temporal(call.type) and not isinstance(call.type, t.TimeType):
+            operands = [
+                _months(one, text) if isinstance(one.type, t.YearMonthIntervalType) else text
+                for one, text in zip(call.operands, operands, strict=True)
+            ]
         text = f"({operands[0]} {symbol} {operands[1]})"
         if isinstance(call.type, t.DateType):
             return _day(call, operands, symbol)
@@ -399,7 +415,8 @@ def _product(symbol: str) -> Resolver:
 
 def _emit_times(call: Call, operands: list[str]) -> str:
     text = f"({operands[0]} * {operands[1]})"
-    return f"CAST({text} AS {call.type.spark_name()})" if isinstance(call.type, t.DecimalType) else text
+    is_sized = isinstance(call.type, t.DecimalType | t.YearMonthIntervalType)
+    return f"CAST({text} AS {call.type.spark_name()})" if is_sized else text
 
 
 def _guarded(call: Call, operands: list[str], text: str) -> str:
@@ -449,7 +466,7 @@ _operator(
     "value1 / value2",
     _product("/"),
     _emit_divide,
-    "Divides; whole numbers without a fraction. Division of whole numbers by zero fails.",
+    "Divides; the quotient of whole numbers has no fraction. Division of whole numbers by zero fails.",
 )
 
 
@@ -498,14 +515,23 @@ def _month_difference(types: Sequence[t.DataType]) -> Resolved:
 
 def _emit_month_difference(call: Call, operands: list[str]) -> str:
     times = [f"CAST({text} AS timestamp_ntz)" for text in operands]
-    return f"make_ym_interval(0, CAST({whole_months('MONTH', times[1], times[0])} AS int))"
+    return f"CAST({whole_months('MONTH', times[1], times[0])} AS int)"
+
+
+def _emit_time_difference(call: Call, operands: list[str]) -> str:
+    # An interval has milliseconds, and so have the times that it lies between.
+    one, other = (
+        truncated(text, 3) if getattr(each.type, "precision", 0) > 3 else text
+        for each, text in zip(call.operands, operands, strict=True)
+    )
+    return f"({one} - {other})"
 
 
 _operator(
     "TIMESTAMP_MINUS",
     "(time1 - time2) {DAY | HOUR | MINUTE | SECOND | DAY TO SECOND | ...}",
     _time_difference,
-    "({0} - {1})",
+    _emit_time_difference,
     "The interval between two times.",
     exact=False,
 )

@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Final
 
 from headrace import types as t
-from headrace.planner.coercion import is_binary, is_string, is_temporal
+from headrace.planner.coercion import is_binary, is_interval, is_string, is_temporal
 from headrace.planner.expressions import Call
 
 __all__ = [
@@ -58,6 +58,9 @@ _FAMILIES: Final[dict[str, Family]] = {
     "INTEGER": Family(lambda one: isinstance(one, t.IntegralType), t.IntType()),
     "DOUBLE": Family(lambda one: isinstance(one, t.NumericType), t.DoubleType(), t.DoubleType()),
     "TIME POINT": Family(is_temporal, t.DataTypes.TIMESTAMP(3)),
+    "TIME POINT OR INTERVAL": Family(
+        lambda one: is_temporal(one) or is_interval(one), t.DataTypes.TIMESTAMP(3)
+    ),
     "TIMESTAMP": Family(
         lambda one: isinstance(one, t.TimestampType | t.LocalZonedTimestampType), t.DataTypes.TIMESTAMP(3)
     ),

@@ -39,7 +39,7 @@ STRINGS.add(
     "POSITION(needle STRING, text STRING)",
     _INT,
     "locate({0}, {1})",
-    "`POSITION(needle IN text)`: where a string is found in another, from 1; 0 if it is not.",
+    "`POSITION(needle IN text)`: the position of a string in another, counted from 1; 0 if it is not found.",
 )
 STRINGS.add(
     "LOCATE(needle STRING, text STRING [, start INT])",
@@ -49,7 +49,7 @@ STRINGS.add(
         if len(each) < 3
         else f"IF({each[2]} IS NULL, NULL, locate({', '.join(each)}))"
     ),
-    "Where a string is found in another, from 1; 0 if it is not.",
+    "The position of a string in another, counted from 1; 0 if it is not found.",
 )
 
 
@@ -83,8 +83,8 @@ STRINGS.add(
     "INSTR(text STRING, needle STRING [, start INT, occurrence INT])",
     _INT,
     _emit_instr,
-    "Where a string is found in another for the first or n-th time, from 1; 0 if it is not. A negative start counts "
-    "from the end, and the search goes backwards.",
+    "The position of the first or n-th occurrence of a string, counted from 1; 0 if it is not found. A negative start "
+    "counts from the end, and the search goes backwards.",
 )
 
 
@@ -114,7 +114,9 @@ STRINGS.add(
     lambda call, each: emit_trim(str(constant(call.operands[0])), each[1], each[2]),
     "`TRIM([BOTH | LEADING | TRAILING] [characters] FROM text)`: the string without blanks, or given characters.",
 )
-STRINGS.add("REPEAT(text STRING, times INT)", _STRING, "repeat({0}, {1})", "The string several times.")
+STRINGS.add(
+    "REPEAT(text STRING, times INT)", _STRING, "repeat({0}, {1})", "The string repeated several times."
+)
 STRINGS.add(
     "OVERLAY(text STRING, new STRING, start INT [, length INT])",
     lambda types: VarCharType(min(length_of(types[0]) + length_of(types[1]), MAX_LENGTH)),
@@ -140,7 +142,7 @@ STRINGS.add(
     "SUBSTRING(text STRING, start INT [, length INT])",
     _as_long_as_the_first,
     _emit_substring,
-    "A part of the string, from a place that counts from 1, or from the end if it is negative.",
+    "A part of the string. The start counts from 1, or from the end if it is negative.",
     nulls=_ALWAYS,
     aliases=["SUBSTR"],
 )
@@ -181,7 +183,7 @@ STRINGS.add(
     same_as(),
     "array_join(transform(regexp_extract_all({0}, '[A-Za-z0-9]+|[^A-Za-z0-9]+', 0), __word -> IF(__word RLIKE "
     "'^[A-Za-z0-9]', concat(upper(left(__word, 1)), lower(substring(__word, 2))), __word)), '')",
-    "Each word with a capital, where a word is of letters and digits of ASCII.",
+    "Each word with a capital letter; words consist of ASCII letters and digits.",
 )
 STRINGS.add("REVERSE(text STRING)", _STRING, "reverse({0})", "The string backwards.", nulls=_ALWAYS)
 STRINGS.add("CONCAT(text STRING...)", _STRING, "concat({all})", "The strings joined; NULL if one is.")
@@ -203,7 +205,7 @@ STRINGS.add(
     "FROM_BASE64(text STRING)",
     _STRING,
     "CAST(unbase64({0}) AS string)",
-    "The string that BASE64 holds.",
+    "The string encoded in BASE64.",
 )
 STRINGS.add("TO_BASE64(text STRING)", _STRING, "base64(CAST({0} AS binary))", "The string in BASE64.")
 # The first byte, which has a sign in Java.
@@ -211,9 +213,9 @@ STRINGS.add(
     "ASCII(text STRING)",
     _INT,
     "IF({0} = '', 0, CAST(CAST(conv(hex(left(CAST({0} AS binary), 1)), 16, 10) AS int) AS tinyint))",
-    "The number of the first byte in UTF-8: that of the character, if it is of ASCII; otherwise negative.",
+    "The first byte in UTF-8, as a signed number: the code of the character if it is ASCII, otherwise negative.",
 )
-STRINGS.add("CHR(number INTEGER)", _STRING, "chr({0})", "The character with a number.", nulls=_ALWAYS)
+STRINGS.add("CHR(number INTEGER)", _STRING, "chr({0})", "The character with this code.", nulls=_ALWAYS)
 STRINGS.add("DECODE(bytes BYTES, charset STRING)", _STRING, "decode({0}, {1})", "Bytes as a string.")
 STRINGS.add(
     "ENCODE(text STRING, charset STRING)",
@@ -246,14 +248,14 @@ STRINGS.add(
     "ELT(place INT, text STRING...)",
     lambda types: common_type(types[1:]) or _STRING,
     _emit_element,
-    "One of the strings, by its place from 1.",
+    "One of the strings, by its position, counted from 1.",
     nulls=_ALWAYS,
 )
 STRINGS.add(
     "PRINTF(format STRING, value ANY...)",
     _STRING,
     "format_string({all})",
-    "Values in a format of Java.",
+    "Formats values as Java's String.format does.",
     nulls=_ALWAYS,
 )
 STRINGS.add(
@@ -311,7 +313,7 @@ STRINGS.add(
     ],
     _STRING,
     _emit_split_index,
-    "One of the parts between delimiters, by its place from 0; NULL if there is none.",
+    "One of the parts between delimiters, by its position, counted from 0; NULL if it does not exist.",
     nulls=_ALWAYS,
 )
 STRINGS.add(
@@ -388,13 +390,13 @@ STRINGS.add(
     lambda call, each: (
         "NULL" if _is_broken(call) else f"regexp_replace({each[0]}, {each[1]}, {_as_it_is(each[2])})"
     ),
-    "The string with every match of a regular expression replaced by text as it is.",
+    "The string with every match of a regular expression replaced by a literal string.",
 )
 STRINGS.add(
     "REGEXP(text STRING, pattern STRING)",
     BooleanType(),
     _searched("({0} RLIKE {1})", "FALSE"),
-    "Whether a regular expression finds something.",
+    "Whether a regular expression matches a part of the string.",
 )
 STRINGS.add(
     "REGEXP_COUNT(text STRING, pattern STRING)",

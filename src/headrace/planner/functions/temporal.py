@@ -6,13 +6,14 @@ from typing import Final
 
 from headrace import types as t
 from headrace.operators.table.steps import CURRENT_WATERMARK
-from headrace.planner.coercion import is_string
+from headrace.planner.coercion import is_interval, is_string
 from headrace.planner.expressions import Call, Literal
 from headrace.planner.functions.registry import FunctionRegistry, same_as
 from headrace.planner.functions.signature import Nulls, WrongArguments
-from headrace.planner.functions.text import constant, quoted, whole_months, without_cast
+from headrace.planner.functions.text import constant, quoted, string_constant, whole_months, without_cast
+from headrace.planner.functions.time_formats import formatted, read_attempts
 
-__all__ = ["TEMPORAL", "truncated"]
+__all__ = ["MOMENT", "TEMPORAL", "truncated"]
 
 TEMPORAL: Final = FunctionRegistry("temporal")
 _STRING: Final = t.DataTypes.STRING()
@@ -34,14 +35,14 @@ for _name, _type, _text, _what in (
         "CURRENT_TIMESTAMP",
         t.LocalZonedTimestampType(3),
         _NOW,
-        "The moment the epoch is planned.",
+        "The time at which the epoch was planned.",
     ),
-    ("NOW", t.LocalZonedTimestampType(3), _NOW, "The moment the epoch is planned."),
+    ("NOW", t.LocalZonedTimestampType(3), _NOW, "The time at which the epoch was planned."),
     (
         "CURRENT_ROW_TIMESTAMP",
         t.LocalZonedTimestampType(3),
         _NOW,
-        "The moment the epoch is planned.",
+        "The time at which the epoch was planned.",
     ),
     (
         "LOCALTIMESTAMP",
@@ -58,8 +59,8 @@ for _name, _type, _text, _what in (
     (
         "SOURCE_WATERMARK",
         t.LocalZonedTimestampType(3),
-        "raise_error('SOURCE_WATERMARK() stands for the watermarks of a stream, in a WATERMARK declaration alone')",
-        "The watermarks that a data stream brings along; for WATERMARK FOR alone.",
+        "raise_error('SOURCE_WATERMARK() is only allowed in a WATERMARK declaration')",
+        "The watermarks of the data stream; only for WATERMARK FOR.",
     ),
 ):
     TEMPORAL.add(f"{_name}()", _type, _text, _what, nulls=_NEVER)
@@ -105,9 +106,29 @@ _PARTS: Final = {
 }
 
 
+#: Parts of a span of time, whose sign they share.
+_SPAN_PARTS: Final = {
+    "DAY": "extract(DAY FROM {0})",
+    "HOUR": "extract(HOUR FROM {0})",
+    "MINUTE": "extract(MINUTE FROM {0})",
+    "SECOND": "CAST(extract(SECOND FROM {0}) AS bigint)",
+    "MILLISECOND": "(CAST(extract(SECOND FROM {0}) * 1000 AS bigint) % 1000)",
+}
+_MONTH_PARTS: Final = {"YEAR": "({0} div 12)", "MONTH": "({0} % 12)"}
+
+
+def _part_of_interval(unit: str, operand: str, kind: t.DataType) -> str:
+    parts = _SPAN_PARTS if isinstance(kind, t.DayTimeIntervalType) else _MONTH_PARTS
+    if unit not in parts:
+        raise WrongArguments(f"an {kind.summary_without_null()} has no {unit}", f"it has {', '.join(parts)}")
+    return parts[unit].format(operand)
+
+
 def _emit_extract(call: Call, operands: list[str]) -> str:
     unit = str(constant(call.operands[0]))
     operand, kind = operands[1], call.operands[1].type
+    if is_interval(kind):
+        return _part_of_interval(unit, operand, kind)
     if unit == "EPOCH":
         if isinstance(kind, t.LocalZonedTimestampType):
             return f"unix_seconds({operand})"
@@ -125,11 +146,11 @@ def _emit_extract(call: Call, operands: list[str]) -> str:
 
 
 TEMPORAL.add(
-    "EXTRACT(unit ANY, time TIME POINT)",
+    "EXTRACT(unit ANY, time TIME POINT OR INTERVAL)",
     _BIGINT,
     _emit_extract,
     "`EXTRACT(unit FROM time)`: a part of a time: YEAR, QUARTER, MONTH, WEEK, DAY, HOUR, MINUTE, SECOND, "
-    "MILLISECOND, DOW, DOY, EPOCH, ...",
+    "MILLISECOND, DOW, DOY, EPOCH, ...; of an interval YEAR and MONTH, or DAY to MILLISECOND.",
 )
 
 
@@ -262,11 +283,15 @@ TEMPORAL.add(
 # --- text -----------------------------------------------------------------------------------------
 
 
+#: What a text is that Flink reads as a date and a time to write it in another way.
+_DAY_AND_TIME: Final = r"^\d{1,4}-\d{1,2}-\d{1,2} \d{1,2}:\d{1,2}:\d{1,2}"
+
+
 def _emit_format(call: Call, operands: list[str]) -> str:
     time = operands[0]
     if is_string(call.operands[0].type):
-        time = f"CAST({time} AS timestamp_ntz)"
-    return f"date_format({time}, {operands[1]})"
+        time = f"IF({time} RLIKE {quoted(_DAY_AND_TIME)}, TRY_CAST({time} AS timestamp_ntz), NULL)"
+    return formatted(time, operands[1], string_constant(call, 1))
 
 
 TEMPORAL.add(
@@ -276,13 +301,32 @@ TEMPORAL.add(
     "The time in a format of Java's DateTimeFormatter.",
     nulls=_ALWAYS,
 )
+
+
+def _attempts(call: Call, operands: list[str]) -> list[tuple[str, str]]:
+    if len(operands) == 1:
+        return read_attempts(operands[0], _FORMAT, _FORMAT.strip("'"))
+    return read_attempts(operands[0], operands[1], string_constant(call, 1))
+
+
+def _emit_to_date(call: Call, operands: list[str]) -> str:
+    if len(operands) == 1:
+        return f"TRY_CAST({operands[0]} AS date)"
+    made = ", ".join(f"try_to_date({text}, {pattern})" for text, pattern in _attempts(call, operands))
+    return f"coalesce({made})"
+
+
 TEMPORAL.add(
     "TO_DATE(text STRING [, format STRING])",
     t.DateType(),
-    lambda _, each: f"try_to_date({', '.join(each)})" if len(each) > 1 else f"TRY_CAST({each[0]} AS date)",
-    "The date that a text says, by default `yyyy-MM-dd`; NULL if it says none.",
+    _emit_to_date,
+    "The date in a string, by default `yyyy-MM-dd`; NULL if it is not valid.",
     nulls=_ALWAYS,
 )
+
+
+#: What a text is that Flink takes for a timestamp: Spark also takes a year, a time of today, and a T before the time.
+MOMENT: Final = r"^\s*\d{1,4}-\d{1,2}-\d{1,2}( .*)?$"
 
 
 def truncated(operand: str, precision: int) -> str:
@@ -294,17 +338,25 @@ def truncated(operand: str, precision: int) -> str:
     return f"timestampadd(MICROSECOND, - {rest}, {operand})"
 
 
+#: What Flink also takes where a text does not have the format: a date, or a date and a time.
+_PLAIN_MOMENT: Final = r"^\s*\d{4}-\d{1,2}-\d{1,2}( \d{1,2}:\d{1,2}:\d{1,2}(\.\d{1,9})?)?\s*$"
+
+
 def _emit_to_timestamp(call: Call, operands: list[str]) -> str:
+    text = operands[0]
     if len(operands) == 1:
-        return truncated(f"TRY_CAST({operands[0]} AS timestamp_ntz)", 3)
-    return truncated(f"CAST(try_to_timestamp({operands[0]}, {operands[1]}) AS timestamp_ntz)", 3)
+        return truncated(f"IF({text} RLIKE {quoted(MOMENT)}, TRY_CAST({text} AS timestamp_ntz), NULL)", 3)
+    plain = f"IF({text} RLIKE {quoted(_PLAIN_MOMENT)}, TRY_CAST({text} AS timestamp_ntz), NULL)"
+    # Not by way of the session's time zone, which has no time between two and three on one day of the year.
+    made = f"to_timestamp_ntz({text}, {operands[1]})"
+    return truncated(f"IF({operands[1]} IS NULL, NULL, coalesce({made}, {plain}))", 3)
 
 
 TEMPORAL.add(
     "TO_TIMESTAMP(text STRING [, format STRING])",
     t.TimestampType(3),
     _emit_to_timestamp,
-    "The timestamp that a text says, by default `yyyy-MM-dd HH:mm:ss`; NULL if it says none.",
+    "The timestamp in a string, by default `yyyy-MM-dd HH:mm:ss`; NULL if it is not valid.",
     nulls=_ALWAYS,
 )
 
@@ -348,34 +400,43 @@ TEMPORAL.add(
     ],
     t.LocalZonedTimestampType(3),
     _emit_to_ltz,
-    "The moment that many milliseconds (precision 3), or seconds (0), after 1970 in UTC; or the one that a text says, "
-    "by default in UTC and as `yyyy-MM-dd HH:mm:ss`. It fails if the text says none.",
+    "The time this many milliseconds (precision 3) or seconds (0) after 1970 in UTC; or the time in a string, "
+    "by default in UTC and as `yyyy-MM-dd HH:mm:ss`. It fails if the string is not valid.",
     nulls=_ALWAYS,
 )
 TEMPORAL.add(
     "FROM_UNIXTIME(seconds INTEGER [, format STRING])",
     _STRING,
-    lambda _, each: f"from_unixtime({each[0]}, {each[1] if len(each) > 1 else _FORMAT})",
-    "The text of a moment in seconds after 1970, in the session's time zone.",
+    lambda call, each: (
+        f"from_unixtime({each[0]}, {_FORMAT})"
+        if len(each) == 1
+        else formatted(f"timestamp_seconds({each[0]})", each[1], string_constant(call, 1))
+    ),
+    "Formats a time given in seconds after 1970, in the session's time zone.",
     nulls=_ALWAYS,
 )
+
+
+def _emit_unix_timestamp(call: Call, operands: list[str]) -> str:
+    if not operands:
+        return "unix_timestamp()"
+    made = ", ".join(f"unix_timestamp({text}, {pattern})" for text, pattern in _attempts(call, operands))
+    return f"coalesce({made}, IF({operands[0]} IS NULL, NULL, -9223372036854775807L - 1))"
+
+
 TEMPORAL.add(
     "UNIX_TIMESTAMP([text STRING, format STRING])",
     _BIGINT,
-    lambda _, each: (
-        f"coalesce(unix_timestamp({each[0]}, {each[1] if len(each) > 1 else _FORMAT}), "
-        f"IF({each[0]} IS NULL, NULL, -9223372036854775807L - 1))"
-        if each
-        else "unix_timestamp()"
-    ),
-    "Seconds after 1970: of now, or of a text in the session's time zone.",
+    _emit_unix_timestamp,
+    "Seconds after 1970: now, or of the time in a string, in the session's time zone.",
 )
 TEMPORAL.add(
     "CONVERT_TZ(text STRING, from STRING, to STRING)",
     _STRING,
     lambda _, each: (
-        f"date_format(convert_timezone({each[1]}, {each[2]}, CAST({each[0]} AS timestamp_ntz)), {_FORMAT})"
+        f"date_format(convert_timezone({each[1]}, {each[2]}, IF({each[0]} RLIKE {quoted(_DAY_AND_TIME)}, "
+        f"TRY_CAST({each[0]} AS timestamp_ntz), NULL)), {_FORMAT})"
     ),
-    "The text of a time of one zone in another.",
+    "Converts the time in a string from one time zone to another.",
     nulls=_ALWAYS,
 )

@@ -22,25 +22,27 @@ VARIANTS: Final = FunctionRegistry("variant")
 _NUMBER: Final = r"^-?[0-9]+(\\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 
 
-def _only_once(call: Call) -> None:
-    """Refuse names that occur twice in an object: of those Spark's VARIANT keeps none."""
-    if len(call.operands) > 1 and constant(call.operands[1]) is not False:
-        raise WrongArguments(
-            f"{call.function} with duplicate keys is not supported yet",
-            "leave the second argument out: an object with a key twice is an error, or NULL with TRY_PARSE_JSON",
-        )
+def _document(call: Call, text: str) -> str:
+    """The canonical text of a JSON text; NULL if it is not JSON."""
+    repeats = constant(call.operands[1]) if len(call.operands) > 1 else False
+    if not isinstance(repeats, bool):
+        raise WrongArguments(f"{call.function} takes TRUE or FALSE as allow_duplicate_keys, as a constant")
+    made = f"to_json(try_parse_json({text}))"
+    if not repeats:
+        return made
+    # Spark's VARIANT has no name twice; a map keeps the last value of each. Within its values nothing may repeat.
+    last = f"map_from_entries(map_entries(from_json({text}, 'map<string, variant>')))"
+    return f"coalesce({made}, to_json(try_parse_json(to_json({last}))))"
 
 
 def _emit_parse(call: Call, operands: list[str]) -> str:
-    _only_once(call)
     text = operands[0]
-    fail = f"raise_error(concat({quoted('PARSE_JSON: this is not JSON: ')}, {text}))"
-    return f"coalesce(to_json(try_parse_json({text})), IF({text} IS NULL, NULL, {fail}))"
+    fail = f"raise_error(concat({quoted('PARSE_JSON: this is not JSON, or has a key twice: ')}, {text}))"
+    return f"coalesce({_document(call, text)}, IF({text} IS NULL, NULL, {fail}))"
 
 
 def _emit_try_parse(call: Call, operands: list[str]) -> str:
-    _only_once(call)
-    return f"to_json(try_parse_json({operands[0]}))"
+    return _document(call, operands[0])
 
 
 _SIGNATURES: Final = "{}(json STRING [, allow_duplicate_keys BOOLEAN])"
@@ -48,7 +50,8 @@ VARIANTS.add(
     _SIGNATURES.format("PARSE_JSON"),
     t.VariantType(),
     _emit_parse,
-    "The value of a JSON text as a VARIANT; fails if it is not JSON. Read it with `v['name']`, `v[place]` from 1, CAST "
+    "The value of a JSON text as a VARIANT; fails if it is not JSON. A key that occurs twice is an error unless "
+    "`allow_duplicate_keys` is TRUE, when the last value counts. Read it with `v['name']`, `v[place]` from 1, CAST "
     "and JSON_STRING.",
 )
 VARIANTS.add(

@@ -19,8 +19,8 @@ from headrace.planner.logical import (
     window_columns,
 )
 from headrace.planner.physical import Expand, GroupAggregate, PhysicalNode, WindowAggregate
-from headrace.planner.rules.nodes import Convert, calc, columns_of, exchanged
-from headrace.planner.windows import WindowKind, WindowProperty
+from headrace.planner.rules.nodes import Convert, calc, columns_of, exchanged, placed_error
+from headrace.planner.windows import WindowFunctionSpec, WindowKind, WindowProperty
 from headrace.types.logical import BigIntType, BooleanType, TimestampType
 
 __all__ = ["convert_aggregate", "convert_group_window"]
@@ -66,7 +66,18 @@ class _Windowed:
     attached: tuple[int, int] | None = None
 
 
+def _check_slices(window: WindowFunctionSpec) -> None:
+    """Refuse windows that are no whole number of slices: rows may lie in them, but are not aggregated by slice."""
+    if window.kind is WindowKind.HOP and window.size_ms % window.step_ms:
+        raise placed_error(
+            None,
+            "to aggregate rows in windows of HOP, their size must be a multiple of the slide",
+            "the slide comes before the size: HOP(TABLE t, DESCRIPTOR(time), slide, size)",
+        )
+
+
 def _over_windows(node: Aggregate, windows: WindowColumns, convert: Convert) -> PhysicalNode:
+    _check_slices(windows.window)
     used = set(node.group_keys) | {index for call in node.calls for index in _used(call)}
     asked = windows.start | windows.end | windows.time
     from_rows = {index for call in node.calls for index in _used(call)} & asked
@@ -225,6 +236,7 @@ def _over_grouping_sets(node: Aggregate, convert: Convert) -> PhysicalNode:
     grouped: PhysicalNode
     properties: list[WindowProperty] = []
     if windows is not None and is_windowed:
+        _check_slices(windows.window)
         found = [_property(key, windows) for key in node.group_keys]
         properties = list(dict.fromkeys(each for each in found if each is not None))
         grouped = WindowAggregate(

@@ -99,14 +99,26 @@ def _check(call: e.WindowCall, node: Over) -> None:
     if name in _LATER_ROWS:
         raise placed_error(
             call.place,
-            f"{name}() OVER goes by rows that have not come yet: Flink has no such function in streaming mode either",
+            f"{name}() OVER needs rows that have not arrived yet, so it is available in BATCH mode only",
             "use LAG(), ROW_NUMBER(), RANK() or DENSE_RANK(), or run the query in BATCH mode",
+        )
+    frame = call.frame
+    if frame is not None and (not frame.ends_now or frame.of_numbers):
+        needed = (
+            "numbers as bounds of RANGE"
+            if frame.ends_now
+            else "a frame that does not end with the current row"
+        )
+        raise placed_error(
+            call.place,
+            f"{name}() OVER: {needed} is available in BATCH mode only",
+            "end the frame with CURRENT ROW, and use ROWS or an interval; or run the query in BATCH mode",
         )
     if len(call.order_by) != 1:
         given = "none" if not call.order_by else f"{len(call.order_by)} columns"
         raise placed_error(
             call.place,
-            f"{name}() OVER is ordered by one column in streaming mode, and here by {given}",
+            f"{name}() OVER needs ORDER BY one column in streaming mode; found {given}",
             "ORDER BY a time attribute (a column with WATERMARK FOR, or PROCTIME()); in a GROUP BY query, which "
             "updates its results, no order is needed; or run the query in BATCH mode",
         )
@@ -118,14 +130,14 @@ def _check(call: e.WindowCall, node: Over) -> None:
             else "leave DESC out, or run the query in BATCH mode"
         )
         raise placed_error(
-            call.place, f"{name}() OVER is ordered from the lowest on in streaming mode, not by DESC", hint
+            call.place, f"{name}() OVER must be ordered ascending in streaming mode, not DESC", hint
         )
     time = _time(call, node)
-    if time is None and call.frame is not None and call.frame.preceding is not None:
+    if time is None and frame is not None and frame.preceding is not None:
         raise placed_error(
             call.place,
-            f"{name}() OVER with a bounded frame needs a time attribute to be ordered by, and "
-            f"{_shown(order.expression, node)} is not one",
+            f"{name}() OVER with a bounded frame must be ordered by a time attribute, but "
+            f"{_shown(order.expression, node)}",
             "ORDER BY a column with WATERMARK FOR ... AS ..., or PROCTIME(); or look at all rows before: "
             "RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
         )
@@ -143,6 +155,6 @@ def _is_offset(argument: e.Expression) -> bool:
 
 def _shown(expression: e.Expression, node: Over) -> str:
     if not isinstance(expression, e.InputRef):
-        return "an expression"
+        return "it is ordered by an expression"
     field = node.input.schema[expression.index]
-    return f"{field.name!r}, {field.type.summary_without_null()},"
+    return f"{field.name!r} is {field.type.summary_without_null()}"

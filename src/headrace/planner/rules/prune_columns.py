@@ -51,7 +51,7 @@ def _prune(node: n.LogicalNode, needed: set[int]) -> tuple[n.LogicalNode, dict[i
             keys = node.keys if isinstance(node, n.Sort) else ()
             below, places = _prune(node.input, needed | _used(key.expression for key in keys))
             if isinstance(node, n.Sort):
-                return n.Sort(below, _moved_keys(keys, _references(node.input, places))), places
+                return n.Sort(below, _moved_keys(keys, _references(node.input, places)), node.place), places
             return over_inputs(node, [below]), places
         case _:
             # Window functions, watermarks, unions and the like hand every column on.

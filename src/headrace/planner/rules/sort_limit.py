@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headrace.errors import SqlValidationError
 from headrace.planner.expressions import InputRef, SortKey
 from headrace.planner.logical import Limit, LogicalNode, Project, Sort
 from headrace.planner.physical import PhysicalNode, Rank, TemporalSort
-from headrace.planner.rules.nodes import Convert, calc, check_order, columns_of, exchanged, with_columns
+from headrace.planner.rules.nodes import (
+    Convert,
+    calc,
+    check_order,
+    columns_of,
+    exchanged,
+    placed_error,
+    with_columns,
+)
 from headrace.planner.rules.tree import over_inputs
 
 __all__ = ["convert_sort_limit"]
@@ -64,9 +71,10 @@ def _temporal_sort(node: Sort, convert: Convert) -> PhysicalNode:
     first = node.keys[0]
     time = node.input.schema[first.expression.index].time if isinstance(first.expression, InputRef) else None
     if time is None or not first.ascending:
-        raise SqlValidationError(
+        raise placed_error(
+            node.place,
             "ORDER BY without LIMIT is not possible in streaming mode: a later row could always sort first",
-            hint="add a LIMIT, sort by a time attribute first, ascending, or run the query in BATCH mode",
+            "add a LIMIT, sort by a time attribute first, ascending, or run the query in BATCH mode",
         )
     made, order = _with_order(convert(node.input), node.keys)
     ordered = TemporalSort(schema=made.schema, input=exchanged(made, ()), order=order)

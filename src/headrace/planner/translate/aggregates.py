@@ -160,14 +160,14 @@ def _user_function(to: Translation, node: p.OneInput, function: UserFunction) ->
     made = aggregate_of(function)
     if not to.plan.changelogs[node.input].is_insert_only and not made.can_retract:
         raise JobDefinitionError(
-            f"{made.name} does not implement retract(), but rows that it aggregates may be taken back",
+            f"{made.name} does not implement retract(), but rows that it aggregates may be retracted",
             hint="implement retract(accumulator, ...), which undoes accumulate()",
         )
     window = node.window if isinstance(node, p.WindowAggregate) else None
     is_session = window is not None and window.kind is WindowKind.SESSION
     if is_session and not made.can_merge and not made.is_pandas:
         raise JobDefinitionError(
-            f"{made.name} does not implement merge(), but sessions that touch become one",
+            f"{made.name} does not implement merge(), but sessions may be merged",
             hint="implement merge(accumulator, accumulators), which adds other accumulators to the first",
         )
     return made
@@ -203,7 +203,7 @@ def separator_of(function: str, arguments: Sequence[Expression]) -> str:
     given = arguments[1]
     if not isinstance(given, Literal) or given.value is None:
         raise UnsupportedFeatureError.not_yet(
-            "LISTAGG with a separator that is no constant in streaming mode",
+            "LISTAGG in streaming mode with a separator that is not a constant",
             "write the separator as a string",
         )
     return str(given.value)

@@ -109,6 +109,9 @@ class Translation:
         self.nodes: list[TableNode] = []
         #: What comes out of each node of the plan: several streams for a union.
         self.streams: dict[p.PhysicalNode, tuple[Stream, ...]] = {}
+        joins = [node for node in plan.nodes if isinstance(node, p.TemporalJoin)]
+        #: What versions of a table come from: a join looks for old ones, too, so none of an epoch may be left out.
+        self.versions = frozenset(p.walk(join.right for join in joins))
 
     def add(
         self,
@@ -144,7 +147,7 @@ class Translation:
             "is_insert_only": mode.is_insert_only,
             "emits_update_before": mode.has_update_before,
             "ttl_ms": self.ttl_ms(ttl_ms),
-            "row_by_row": self.settings.row_by_row,
+            "row_by_row": self.settings.row_by_row or node in self.versions,
             "one_phase": self.settings.one_phase,
         }
 
@@ -190,7 +193,7 @@ def inputs_of(streams: Sequence[tuple[int, Stream]]) -> tuple[TableInput, ...]:
 def with_events(inputs: Sequence[tuple[int, Stream]]) -> list[tuple[int, Stream]]:
     """Number the rows of a node's inputs in the order they come: those of the first input first.
 
-    Rows that have a number keep it: those of two nodes that work off the same rows have to be told apart alike.
+    Rows that have a number keep it: those of two nodes that process the same rows have to be told apart alike.
     """
     made = []
     for ordinal, (side, stream) in enumerate(inputs):

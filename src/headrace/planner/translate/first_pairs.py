@@ -27,13 +27,15 @@ def with_first_pairs(nodes: Sequence[TableNode]) -> list[TableNode]:
             (edge,) = node.inputs
             join = nodes[edge.node].declaration
             if isinstance(join, JoinDeclaration) and readers.count(edge.node) == 1:
-                told = replace(join, first_pairs=_first_pairs(node.declaration, edge, join))
-                made[edge.node] = replace(nodes[edge.node], declaration=told)
+                informed = replace(join, first_pairs=_first_pairs(node.declaration, edge, join))
+                made[edge.node] = replace(nodes[edge.node], declaration=informed)
     return made
 
 
 def _first_pairs(rank: RankDeclaration, edge: TableInput, join: JoinDeclaration) -> FirstPairs | None:
     if join.kind is not JoinKind.INNER or not join.is_insert_only:
+        return None
+    if rank.row_by_row or join.row_by_row:
         return None
     if rank.last is None or rank.window_end is not None or rank.ttl_ms or not rank.order:
         return None

@@ -62,11 +62,15 @@ def interval_join(to: Translation, node: p.IntervalJoin) -> Stream:
         **traits,
     )
     found = to.add(pairs, node, inputs, pairs.output)
-    told = names_of((*sides[0], *sides[1]))
+    emitted = names_of((*sides[0], *sides[1]))
     if not outer:
-        return found.select([(quote_name(name), column) for name, column in zip(told, output, strict=True)])
+        return found.select(
+            [(quote_name(name), column) for name, column in zip(emitted, output, strict=True)]
+        )
     waiting = tuple(_waiting(node, side, sides[side], keys, names[side]) for side in outer)
-    padded = d.JoinAssociationsDeclaration(output, node.kind, waiting, told, interval_ms=holds_ms, **traits)
+    padded = d.JoinAssociationsDeclaration(
+        output, node.kind, waiting, emitted, interval_ms=holds_ms, **traits
+    )
     rows = [(halves.input_of(node.kind, side), stream) for side, stream in inputs if side in outer]
     return to.add(padded, node, [(0, found), *rows], output)
 

@@ -24,7 +24,7 @@ __all__ = ["join", "pair_condition", "window_join"]
 def join(to: Translation, node: p.Join) -> Stream:
     """Join all rows of both sides that fit."""
     ttls = (to.ttl_ms(node.left_ttl_ms), to.ttl_ms(node.right_ttl_ms))
-    # Where partners end, what was told of a row goes by the pairs it was in, not by the partners that are left.
+    # Where partners end, what was emitted of a row goes by the pairs it was in, not by the partners that are left.
     if node.kind is not JoinKind.INNER and (node.condition is not None or any(ttls)):
         return _in_halves(to, node)
     left, right = f.columns_of(node.left.schema), f.columns_of(node.right.schema)

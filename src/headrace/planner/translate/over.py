@@ -55,7 +55,10 @@ def _call(call: WindowCall, columns: steps.Schema, result: steps.StepColumn) -> 
     separator = separator_of(call.function, call.arguments)
     user = None if call.user_function is None else aggregate_of(call.user_function)
     spec = d.AggSpec(call.function, arguments, result, call.distinct, separator=separator, user=user)
-    return timed.OverCall(spec, call.frame.preceding, call.frame.unit is FrameUnit.RANGE, offset)
+    preceding = call.frame.preceding
+    # Streams count rows and milliseconds: frames over numbers are refused (rules/over.py).
+    assert preceding is None or isinstance(preceding, int)
+    return timed.OverCall(spec, preceding, call.frame.unit is FrameUnit.RANGE, offset)
 
 
 def _column(value: Expression, columns: steps.Schema) -> str:

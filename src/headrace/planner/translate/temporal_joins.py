@@ -40,5 +40,5 @@ def temporal_join(to: Translation, node: p.TemporalJoin) -> Stream:
     )
     stream = to.add(declaration, node, inputs, made)
     output = f.columns_of(node.schema)
-    told = names_of((*sides[0], *sides[1]))
-    return stream.select([(quote_name(name), column) for name, column in zip(told, output, strict=True)])
+    emitted = names_of((*sides[0], *sides[1]))
+    return stream.select([(quote_name(name), column) for name, column in zip(emitted, output, strict=True)])

@@ -135,6 +135,6 @@ def _safely(act: Callable[[], None], name: str) -> None:
 
 def _unknown(settings: ReporterSettings, known: list[str]) -> ConfigurationError:
     return ConfigurationError(
-        f"{settings.prefix}.factory.class: there is no reporter {settings.factory}",
+        f"{settings.prefix}.factory.class: unknown reporter {settings.factory}",
         hint="available: " + ", ".join(known),
     )

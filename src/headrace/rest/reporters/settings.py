@@ -116,7 +116,7 @@ class ReporterSettings:
                 f"{self.prefix}.{name}: {self.factory} has no such option",
                 hint=f"did you mean {self.prefix}.{near[0]}?"
                 if near
-                else f"it has {', '.join(sorted(known))}",
+                else f"available: {', '.join(sorted(known))}",
             )
 
 

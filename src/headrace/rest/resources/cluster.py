@@ -8,6 +8,7 @@ from datetime import timedelta
 from headrace import __version__
 from headrace.common.job_status import JobStatus
 from headrace.config.options import rest as options
+from headrace.pyflink_alias.version import __version__ as FLINK_VERSION
 from headrace.rest.context import RestContext
 from headrace.rest.errors import RestError
 from headrace.rest.http import Body, Empty, Request
@@ -15,9 +16,6 @@ from headrace.rest.resources.jobs import JobLine, ended_lines, job_line
 from headrace.rest.resources.programs import takes_programs
 from headrace.rest.routing import Endpoint
 from headrace.rest.slots import slots_by_executor
-
-#: The version of Flink whose API this is; clients compare it with their own.
-FLINK_VERSION = "2.3.0"
 
 
 class Features(Body):

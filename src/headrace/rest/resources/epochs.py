@@ -1,4 +1,4 @@
-"""The time line of epochs: each by its phases, with the checkpoints behind it, and why it took so long."""
+"""The time line of a job: its epochs, or the barriers of a live job, by phases, and why each took so long."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from headrace.rest.routing import Endpoint, QueryParameters
 from headrace.runtime.checkpoint.statistics import CheckpointRecord
 from headrace.runtime.job.dispatcher import LiveJob
 from headrace.runtime.monitoring.job_monitor import EpochView
-from headrace.runtime.monitoring.slow_epochs import LevelVertex, Usual, explain_epoch
+from headrace.runtime.monitoring.slow_epochs import Explanation, LevelVertex, Usual, explain_epoch
 
 _MOST = 2**53
 
@@ -79,6 +79,8 @@ class Epochs(Body):
     rescales: int
     #: What the autoscaler has decided.
     scaling: list[Scaling]
+    #: Whether the job is live: each epoch is then the way of a barrier, with the records read since the one before.
+    is_live: bool
 
 
 def epochs(context: RestContext, request: Request) -> Epochs:
@@ -90,10 +92,15 @@ def epochs(context: RestContext, request: Request) -> Epochs:
         [LevelVertex(vertex.vertex_id, vertex.name, vertex.parallelism) for vertex in level]
         for level in job.master.job.levels()
     ]
+    is_live = job.master.settings.live is not None
     marks = _marks(known, job.master.checkpoints.coordinator.statistics().history)
     return Epochs(
         epochs=[
-            _line(each, levels, usual, marks.get(each.epoch, ())) for each in known if each.epoch >= since
+            _line(
+                each, explain_epoch(each, levels, usual, is_live=is_live), levels, marks.get(each.epoch, ())
+            )
+            for each in known
+            if each.epoch >= since
         ],
         restarts=job.master.progress.restarts,
         rescales=job.master.progress.rescales,
@@ -101,16 +108,16 @@ def epochs(context: RestContext, request: Request) -> Epochs:
             Scaling(each.timestamp_ms, round(each.utilization, 4), each.before, each.after, each.reason)
             for each in job.master.scaling_decisions
         ],
+        is_live=is_live,
     )
 
 
 def _line(
     epoch: EpochView,
+    explained: Explanation,
     levels: Sequence[Sequence[LevelVertex]],
-    usual: Usual | None,
     checkpoints: Iterable[CheckpointRecord],
 ) -> EpochLine:
-    explained = explain_epoch(epoch, levels, usual)
     return EpochLine(
         epoch=epoch.epoch,
         start_time=epoch.started_ms,
@@ -173,7 +180,7 @@ ENDPOINTS = (
     Endpoint(
         "GET",
         "/jobs/{jobid}/epochs",
-        "The last epochs of a job by their phases, and why they took so long. Not in Flink.",
+        "The last epochs of a job by their phases, or barriers of a live job, and why they took so long. Not in Flink.",
         epochs,
         Epochs,
         query=(_SINCE,),

@@ -31,6 +31,14 @@ _Text = Annotated[str, msgspec.Meta(min_length=1)]
 _Timeout = Annotated[int, msgspec.Meta(ge=0, extra_json_schema={"maximum": 0})]
 
 
+#: What the refresh workflows of Flink's schedulers send.
+_Never = Annotated[bool, msgspec.Meta(extra_json_schema={"const": False})]
+_NoText = Annotated[str | None, msgspec.Meta(extra_json_schema={"type": "null"})]
+_NoOptions = Annotated[dict[str, str] | None, msgspec.Meta(extra_json_schema={"maxProperties": 0})]
+#: Flink takes one instead of a script.
+_NoUri = Annotated[Any, msgspec.Meta(extra_json_schema={"type": "null"})]
+
+
 class ApiVersions(CamelBody):
     versions: list[str]
 
@@ -69,8 +77,16 @@ class ConfigureRequest(CamelBody, omit_defaults=True):
 
 
 class ScriptRequest(CamelBody, omit_defaults=True):
-    script: str | None = None
-    script_uri: str | None = None
+    script: Annotated[str, msgspec.Meta(pattern=r"\S")] | msgspec.UnsetType = msgspec.UNSET
+    script_uri: _NoUri = None
+    execution_config: dict[str, str] | None = None
+
+
+class RefreshRequest(CamelBody, omit_defaults=True):
+    is_periodic: _Never = False
+    schedule_time: _NoText = None
+    dynamic_options: _NoOptions = None
+    static_partitions: dict[str, str] | None = None
     execution_config: dict[str, str] | None = None
 
 
@@ -182,15 +198,30 @@ def deploy(context: RestContext, request: Request) -> ScriptDeployed:
     body = request.read(ScriptRequest)
     session = _session(context, request)
     if body.script_uri is not None:
-        raise RestError(501, "scriptUri is not supported; send the text of the script as `script`.")
-    if body.script is None or not body.script.strip():
+        raise RestError(400, "scriptUri is not supported; send the text of the script as `script`.")
+    if body.script is msgspec.UNSET:
         raise RestError(400, "Bad request: `script` is missing.")
     _sessions(context).check_room()
-    options = {**session.properties, **(body.execution_config or {})}
+    options = {**session.own_properties, **(body.execution_config or {})}
     try:
         return ScriptDeployed(_sessions(context).deploy(body.script, options))
     except HeadraceError as error:
         raise _failed(error) from error
+
+
+def refresh(context: RestContext, request: Request) -> StatementSubmitted:
+    body = request.read(RefreshRequest)
+    session = _session(context, request)
+    if body.is_periodic or body.schedule_time is not None:
+        raise RestError(
+            400, "Periodic refreshes are not accepted: headrace refreshes tables by their FRESHNESS itself."
+        )
+    if body.dynamic_options:
+        raise RestError(400, "dynamicOptions are not supported; set options with executionConfig.")
+    _sessions(context).check_room()
+    table = request.params["tablename"]
+    operation = session.refresh(table, body.static_partitions or {}, body.execution_config or {})
+    return StatementSubmitted(operation.handle)
 
 
 def status(context: RestContext, request: Request) -> GatewayStatus:
@@ -218,7 +249,8 @@ def fetch(context: RestContext, request: Request) -> Response:
         portion = operation.fetch(int(request.params["token"]))
     except Exception as error:
         if isinstance(error, GatewayError) and error is not operation.error:
-            raise
+            # The request is right, but not now: the statement was cancelled, or the token is that of another portion.
+            raise RestError(409, str(error)) from error
         raise _failed(error) from error
     version = request.version
     uri = None
@@ -351,7 +383,15 @@ ENDPOINTS = (
         "Run a script in the background, in a session of its own with the options of this one.",
         deploy,
         ScriptDeployed,
-        body=ScriptRequest,
+        body=Annotated[ScriptRequest, msgspec.Meta(extra_json_schema={"required": ["script"]})],
+    ),
+    Endpoint(
+        "POST",
+        f"{_SESSION}/materialized-tables/{{tablename}}/refresh",
+        "Refresh a materialized table, or one of its partitions.",
+        refresh,
+        StatementSubmitted,
+        body=RefreshRequest,
     ),
     Endpoint("GET", f"{_OPERATION}/status", "Where a statement stands.", status, GatewayStatus),
     Endpoint("POST", f"{_OPERATION}/cancel", "Cancel a statement.", cancel, GatewayStatus),

@@ -11,16 +11,13 @@ from headrace.config.configuration import Configuration
 from headrace.config.options import rest as options
 from headrace.rest.context import RestContext
 from headrace.rest.errors import RestError
-from headrace.rest.http import Body, Empty, Request
+from headrace.rest.http import JOB_TYPE, Body, Empty, Request
 from headrace.rest.routing import Endpoint
 from headrace.runtime.artifacts import unbundle
 from headrace.runtime.high_availability.job_store import StoredJob
 from headrace.runtime.job.dispatcher import LiveJob
 from headrace.storage.files import delete_directory
 from headrace.storage.paths import join_path
-
-#: The body of a submission: a `StoredJob` in msgpack.
-JOB_TYPE = "application/vnd.headrace.job"
 
 
 class Submitted(Body):

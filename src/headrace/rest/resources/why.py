@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Literal
 
 import msgspec
 
@@ -24,12 +25,11 @@ _LONGEST_ERROR = 2_000
 
 
 class WhyRequest(SnakeBody):
-    """Which row: one of `row` and `key`."""
+    """Which row to explain."""
 
-    #: The row as text, or a part of it.
-    row: str | None = None
-    #: The key of a keyed operator.
-    key: str | None = None
+    #: `row`: a row with this text in it; `key`: the last row of this key of a keyed operator.
+    by: Literal["row", "key"]
+    text: str
     #: Only rows of this epoch.
     epoch: int | None = None
 
@@ -98,9 +98,7 @@ class WhyAnswer(SnakeBody):
 
 def why(context: RestContext, request: Request) -> WhyAnswer:
     question = request.read(WhyRequest)
-    if (question.row is None) == (question.key is None):
-        raise RestError(400, "Bad request: give one of row and key")
-    arguments = ["--row", question.row] if question.row is not None else ["--key", question.key or ""]
+    arguments = [f"--{question.by}", question.text]
     if question.epoch is not None:
         arguments += ["--epoch", str(question.epoch)]
     directory = _recording(context, request.params["jobid"])

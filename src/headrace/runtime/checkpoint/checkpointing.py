@@ -278,11 +278,16 @@ class Checkpointing:
         Raises:
             CheckpointError: If too many failed in a row.
         """
-        self._check(self.coordinator.expire(self._now_ms()))
         self._settle(run, sinks)
+        self._check(self.coordinator.expire(self._now_ms()))
 
-    def expire_barrier(self, due: Iterable[DueSnapshot], run: CheckpointedRun) -> bool:
-        """Give up the snapshots that the barrier of a live job is under way for, if it takes too long.
+    def expire_barrier(self, due: Iterable[DueSnapshot], run: CheckpointedRun, due_since_ms: int) -> bool:
+        """Give up the snapshots that wait for the barrier of a live job, if it takes too long.
+
+        Args:
+            due: The snapshots.
+            run: The live run.
+            due_since_ms: Since when they are due, if that is later than the barrier was triggered.
 
         Returns:
             Whether they were given up: the barrier goes on, and nothing is written behind it.
@@ -290,12 +295,13 @@ class Checkpointing:
         Raises:
             CheckpointError: If too many failed in a row.
         """
-        if run.barrier_started_ms is None or not self._is_late(run):
+        if run.barrier_started_ms is None:
+            return False
+        started_ms = max(run.barrier_started_ms, due_since_ms)
+        if self._now_ms() < started_ms + self._settings.timeout_ms:
             return False
         for each in due:
-            self.coordinator.start(
-                each, run.barrier_started_ms, epoch=run.epoch, num_subtasks=run.num_subtasks
-            )
+            self.coordinator.start(each, started_ms, epoch=run.epoch, num_subtasks=run.num_subtasks)
         self._check(self.coordinator.expire(self._now_ms()))
         return True
 
@@ -309,7 +315,13 @@ class Checkpointing:
         """Whether checkpoints are taken by the clock."""
         return self._settings.is_enabled
 
+    def reads_last_state(self, *, is_drained: bool) -> bool:
+        """Whether a snapshot may be taken behind the epoch that is planned now, even if the job ends with it."""
+        return self.is_periodic or is_drained or self.coordinator.next_due_ms() is not None
+
     def _due(self, run: CheckpointedRun, *, is_drained: bool) -> tuple[DueSnapshot, ...]:
+        if not run.keeps_state:
+            return ()  # who asks for a snapshot now is told that the job has ended
         due = self.coordinator.due(self._now_ms(), some_ended=bool(run.ended), drained=is_drained)
         # A savepoint that was asked for while the barrier was on its way gets the next one, which overtakes nothing.
         return tuple(each for each in due if not (each.type.is_savepoint and run.has_in_flight))
@@ -408,8 +420,9 @@ class Checkpointing:
             # From here on nothing of a savepoint that is not ours is needed.
             run.rename_files(self._foreign.copies)
             freed = self._store.add(stored)
-            self._directory.discard(freed.checkpoints, freed.files)
-            self.coordinator.discarded(each.metadata.checkpoint_id for each in freed.checkpoints)
+            gone = self._directory.discard(freed.checkpoints, freed.files)
+            self._store.deleted(gone)
+            self.coordinator.discarded(each.metadata.checkpoint_id for each in gone)
         if completion.stops_job:
             # Before anything is published: from an older checkpoint it would be published once more.
             self._stop(completion)

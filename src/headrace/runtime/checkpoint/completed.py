@@ -7,7 +7,9 @@ written down.
     live state     retire() --.
     being written  unpin() ----+--> held by nobody any more: free, unless it is another job's
     retained       add() ------+
-    withdrawn      add() ------'
+    undeleted      add() ------'
+
+A checkpoint that is to go holds its files until `deleted` says that it is gone: the next driver may start from it.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ KEPT_AFTER: Mapping[JobStatus, frozenset[ExternalizedCheckpointRetention]] = Map
 
 @dataclass(frozen=True)
 class Freed:
-    """What nothing needs any more; to be deleted with `storage.discard`."""
+    """What nothing needs any more; to be deleted with `CheckpointDirectory.discard`."""
 
     checkpoints: tuple[StoredCheckpoint, ...] = ()
     files: tuple[str, ...] = ()
@@ -64,8 +66,8 @@ class CompletedCheckpointStore:
         self._retired: set[str] = set()
         #: Files of a checkpoint or savepoint that belongs to somebody else.
         self._foreign: frozenset[str] = frozenset()
-        #: Those that were withdrawn and could not be deleted, by checkpoint id: who comes next may find them.
-        self._withdrawn: dict[int, StoredCheckpoint] = {}
+        #: Those that are to go and may still be there, by checkpoint id.
+        self._undeleted: dict[int, StoredCheckpoint] = {}
 
     @property
     def checkpoints(self) -> tuple[StoredCheckpoint, ...]:
@@ -78,9 +80,11 @@ class CompletedCheckpointStore:
         return self._checkpoints[-1] if self._checkpoints else None
 
     def named_files(self) -> frozenset[str]:
-        """What retained checkpoints name, and those being written or withdrawn: none of it may be deleted."""
-        there = (*self._checkpoints, *self._withdrawn.values())
-        return frozenset().union(*map(_files, there), *self._pinned.values())
+        """What retained checkpoints name, those being written, and those that may still be there: all of it stays."""
+        return self._needed_files().union(*map(_files, self._undeleted.values()))
+
+    def _needed_files(self) -> frozenset[str]:
+        return frozenset().union(*map(_files, self._checkpoints), *self._pinned.values())
 
     # -- starting ----------------------------------------------------------------------------------------------
 
@@ -121,13 +125,16 @@ class CompletedCheckpointStore:
     def unpin(self, checkpoint_id: int) -> Freed:
         """Release a checkpoint that failed."""
         self._pinned.pop(checkpoint_id, None)
-        return self._free(())
+        return self._free()
 
     def hold(self, withdrawn: Iterable[StoredCheckpoint]) -> None:
         """Hold on to the files of checkpoints that were withdrawn and may be there, until a later one is complete."""
-        newest = max((each.metadata.checkpoint_id for each in self._checkpoints), default=0)
-        ids = {each.metadata.checkpoint_id: each for each in withdrawn}
-        self._withdrawn |= {number: each for number, each in ids.items() if number > newest}
+        self._undeleted |= {each.metadata.checkpoint_id: each for each in withdrawn}
+
+    def deleted(self, gone: Iterable[StoredCheckpoint]) -> None:
+        """Release checkpoints that `add` has returned, and that are gone."""
+        for each in gone:
+            self._undeleted.pop(each.metadata.checkpoint_id, None)
 
     def add(self, stored: StoredCheckpoint) -> Freed:
         """Take a completed checkpoint; return the oldest ones, beyond as many as stay, and the files they held."""
@@ -139,13 +146,9 @@ class CompletedCheckpointStore:
             )
         self._pinned.pop(number, None)
         self._checkpoints.append(stored)
-        dropped = self._checkpoints[: -self._retained]
+        self.hold(self._checkpoints[: -self._retained])
         self._checkpoints = self._checkpoints[-self._retained :]
-        return self._free((*dropped, *self._let_go(before=number)))
-
-    def _let_go(self, before: float) -> list[StoredCheckpoint]:
-        """Release what was withdrawn before a checkpoint."""
-        return [self._withdrawn.pop(number) for number in sorted(self._withdrawn) if number < before]
+        return self._free(before=number)
 
     def retire(self, files: Iterable[str]) -> tuple[str, ...]:
         """Take files that the live state needs no more; return those to delete now.
@@ -153,7 +156,7 @@ class CompletedCheckpointStore:
         The others come with `add` or `unpin` when the last checkpoint that names them goes.
         """
         self._retired |= set(files)
-        return self._free(()).files
+        return self._free().files
 
     # -- ending ------------------------------------------------------------------------------------------------
 
@@ -165,16 +168,19 @@ class CompletedCheckpointStore:
             stays: Whether checkpoints stay in any case: the next start of the job continues from them.
         """
         if status not in KEPT_AFTER:
-            raise InvariantViolation(f"a job that is {status.name} has not ended")
+            raise InvariantViolation(f"the job has not ended: it is {status.name}")
         self._pinned.clear()
         if stays or self._retention in KEPT_AFTER[status]:
-            return self._free(())
-        dropped, self._checkpoints = self._checkpoints, []
-        return self._free((*dropped, *self._let_go(before=inf)))
+            return self._free()
+        self.hold(self._checkpoints)
+        self._checkpoints = []
+        return self._free(before=inf)
 
-    def _free(self, dropped: Iterable[StoredCheckpoint]) -> Freed:
-        dropped = tuple(dropped)
-        held = self.named_files()
+    def _free(self, before: float = 0) -> Freed:
+        """Return what is to go: checkpoints that are older than one, and files that nothing else holds."""
+        dropped = tuple(self._undeleted[number] for number in sorted(self._undeleted) if number < before)
+        later = [each for number, each in self._undeleted.items() if number >= before]
+        held = self._needed_files().union(*map(_files, later))
         files = self._retired.union(*map(_files, dropped)) - held - self._foreign
         # What is foreign was never ours to remember.
         self._retired &= held

@@ -239,7 +239,7 @@ class _Assignment:
         return gates
 
     def _in_flight(self) -> Iterable[tuple[SubtaskId, InFlight]]:
-        """Yield what subtasks work off first: their own, or, in another shape, what is theirs of all."""
+        """Yield what subtasks process first: their own, or, in another shape, what is theirs of all."""
         heads = {vertex.head.operator_id: vertex for vertex in self._job.vertices}
         names = {node.operator_id for vertex in self._job.vertices for node in vertex.operators}
         for snapshot in self._checkpoint.operators:
@@ -343,8 +343,8 @@ def _check_key_groups(snapshot: OperatorSnapshot, vertex: JobVertex) -> None:
 
 def _not_connected(snapshot: OperatorSnapshot) -> StateError:
     return StateError(
-        f"the checkpoint is unaligned, and has records that were on their way to '{snapshot.name}'; the program does "
-        "not have the connections any more that they came on",
+        f"the checkpoint is unaligned and contains in-flight records for '{snapshot.name}', but the program no longer "
+        "has the connections they were sent on",
         hint="start the program as it was when the checkpoint was taken, and take a savepoint, which has no records in "
         "flight; then start the changed program from the savepoint",
         retryable=False,

@@ -225,7 +225,7 @@ class CheckpointDirectory:
                 publish_file(join_path(path, METADATA_FILE), encode_metadata(metadata, path))
         except FileExistsError as error:
             raise CheckpointError(
-                f"checkpoint {metadata.checkpoint_id} of job {metadata.job_id} is there already: {path}",
+                f"checkpoint {metadata.checkpoint_id} of job {metadata.job_id} already exists: {path}",
                 reason=CheckpointFailureReason.FINALIZE_CHECKPOINT_FAILURE.name,
                 hint="another process runs a job with the same id and directory: end one of them, or give each "
                 "its own execution.checkpointing.dir",
@@ -275,8 +275,8 @@ class CheckpointDirectory:
             LeadershipError: If this process does not lead any more.
         """
         checkpoints = tuple(checkpoints)
-        if not self.discard(checkpoints, (), for_good=True):
-            self._withdrawn |= {stored.path: stored for stored in checkpoints}
+        gone = self.discard(checkpoints, (), for_good=True)
+        self._withdrawn |= {stored.path: stored for stored in checkpoints if stored not in gone}
 
     @property
     def withdrawn(self) -> tuple[StoredCheckpoint, ...]:
@@ -285,18 +285,24 @@ class CheckpointDirectory:
 
     def discard(
         self, checkpoints: Iterable[StoredCheckpoint], files: Iterable[str], *, for_good: bool = False
-    ) -> bool:
-        """Delete checkpoints and files that nothing names any more; what cannot be deleted is logged, and left.
+    ) -> tuple[StoredCheckpoint, ...]:
+        """Delete checkpoints, then files that nothing else names; what cannot be deleted is logged, and left.
+
+        Args:
+            checkpoints: What is deleted first. If one of them may still be there, all files stay.
+            files: State files.
+            for_good: Whether the checkpoints must not be there after a power loss, either.
 
         Returns:
-            Whether everything that was to go for good is gone.
+            The checkpoints that are gone.
 
         Raises:
             LeadershipError: If this process is no longer the leader: the current one may need files that we do not.
         """
         checkpoints, files = tuple(checkpoints), tuple(files)
+        gone: tuple[StoredCheckpoint, ...] = ()
         if not (checkpoints or files):
-            return True
+            return gone
         self._ensure_leader()
         announced: list[str] = []
         own = [stored.path.rpartition("/")[2] for stored in checkpoints if self._is_own(stored.path)]
@@ -305,14 +311,16 @@ class CheckpointDirectory:
                 announced = announce_drops(self.path, self._leader, own)
                 # Only if it leads still have all who come later seen that.
                 self._ensure_leader()
-            if for_good:
-                delete_for_good(stored.metadata_path for stored in checkpoints)
-                for_good = False
-            discard(checkpoints, files)
+            delete = delete_for_good if for_good else delete_files
+            delete([stored.metadata_path for stored in checkpoints])
+            gone = checkpoints
+            for stored in gone:
+                self._withdrawn.pop(stored.path, None)
+            _delete_contents(checkpoints, files)
             delete_files(announced)
         except (OSError, DiskFullError) as error:
             _log.warning("files of checkpoints that are no longer needed could not be deleted: %s", error)
-        return not for_good
+        return gone
 
     def _is_own(self, path: str) -> bool:
         return path.startswith(self.path + "/")
@@ -375,8 +383,8 @@ class CheckpointDirectory:
             damaged = [each.path for each in skipped if each.was_complete and not each.is_fenced]
             if damaged:
                 _log.error(
-                    "recovery goes back to checkpoint %d (epoch %d), past %d that cannot be used: %s; what sinks "
-                    "published after it comes again",
+                    "recovery goes back to checkpoint %d (epoch %d); %d newer ones cannot be used: %s. Results that "
+                    "sinks published since then are published again",
                     name.number,
                     stored.metadata.epoch,
                     len(damaged),
@@ -392,8 +400,12 @@ class CheckpointDirectory:
         try:
             stored = load_checkpoint(path)
             if not fence.admits(name._replace(leader=stored.metadata.leader)):
-                _log.warning("checkpoint %d is of a driver that no longer led, and is left out", name.number)
-                skipped.append(Skipped(path, f"{path} is of a driver that no longer led", is_fenced=True))
+                _log.warning(
+                    "checkpoint %d was written by a driver that no longer led, and is ignored", name.number
+                )
+                skipped.append(
+                    Skipped(path, f"{path} was written by a driver that no longer led", is_fenced=True)
+                )
                 return None
             check_files(stored)
             if thorough:
@@ -403,9 +415,9 @@ class CheckpointDirectory:
                 raise
             was_complete = METADATA_FILE in list_directory(path)
             if was_complete:
-                _log.error("checkpoint %d is left out of recovery: %s", name.number, error.message)
+                _log.error("checkpoint %d is ignored by recovery: %s", name.number, error.message)
             else:
-                _log.warning("checkpoint %d was not completed, and is left out of recovery", name.number)
+                _log.warning("checkpoint %d was not completed, and is ignored by recovery", name.number)
             skipped.append(Skipped(path, error.message, was_complete))
             return None
         return stored
@@ -482,7 +494,7 @@ def _check_sizes(expected: Mapping[str, int], whose: str) -> None:
     try:
         sizes = file_sizes(expected)
     except (OSError, ValueError) as error:
-        raise StateError(f"files of {whose} cannot be looked at: {error}") from error
+        raise StateError(f"files of {whose} cannot be checked: {error}") from error
     for path, size in sizes.items():
         if size is None:
             problems.append(f"{path} is missing")
@@ -518,20 +530,12 @@ def secure(stored: StoredCheckpoint) -> StoredCheckpoint:
     return stored
 
 
-def discard(checkpoints: Iterable[StoredCheckpoint], files: Iterable[str]) -> None:
-    """Delete checkpoints and files that nothing names any more; a failure is said, and leaves the rest to a later time.
-
-    A directory with files that something else still names stays until they go, too.
-    """
-    checkpoints = tuple(checkpoints)
-    try:
-        delete_files([stored.metadata_path for stored in checkpoints])
-        delete_files(list(files))
-        for stored in checkpoints:
-            if not list_directory(stored.path):
-                delete_directory(stored.path)
-    except OSError as error:
-        _log.warning("files of checkpoints that are no longer needed could not be deleted: %s", error)
+def _delete_contents(checkpoints: Iterable[StoredCheckpoint], files: Iterable[str]) -> None:
+    """Delete files, and directories of deleted checkpoints that no other checkpoint has files in."""
+    delete_files(files)
+    for stored in checkpoints:
+        if not list_directory(stored.path):
+            delete_directory(stored.path)
 
 
 def _delete_either(path: str) -> None:
@@ -545,7 +549,7 @@ def _delete_either(path: str) -> None:
 def not_written(what: str, path: str, error: Exception) -> CheckpointError:
     """Return an error that says that something could not be written, and what to do."""
     text = error.message if isinstance(error, HeadraceError) else str(error)
-    room = "see that the place exists, can be written and has room"
+    room = "check that the directory exists, can be written and has free space"
     return CheckpointError(
         f"{what} could not be written to {path}: {text}",
         reason=CheckpointFailureReason.FINALIZE_CHECKPOINT_FAILURE.name,
@@ -558,11 +562,11 @@ def _missing(path: str, directory: str) -> StateError:
     if found:
         hint = f"this is a job's directory; its newest checkpoint is {join_path(directory, str(max(found)))}"
     elif list_directory(directory):
-        hint = "a checkpoint or savepoint that was not completed has none; take an earlier one"
+        hint = "a checkpoint or savepoint that was not completed has no such file; use an earlier one"
     else:
         hint = "check the path; it must be on storage that this host can reach"
     return StateError(
-        f"there is no checkpoint or savepoint at {path}: no {METADATA_FILE} is there",
+        f"no checkpoint or savepoint found at {path}: it has no {METADATA_FILE} file",
         hint=hint,
         retryable=False,
     )

@@ -31,7 +31,7 @@ class BarrierTimes:
     start_delay: int = 0
     alignment: int = 0
     sync: int = 0
-    #: Bytes worked off while the barrier came, and bytes that it has overtaken.
+    #: Bytes processed while the barrier came, and bytes that it has overtaken.
     processed: int = 0
     persisted: int = 0
     is_unaligned: bool = False
@@ -62,6 +62,10 @@ class CheckpointedRun(Protocol):
     @property
     def ended(self) -> Collection[SubtaskId]:
         """Subtasks that have done all they ever will."""
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether its state was written; not if it has ended, and nothing was to read what its last epoch left."""
 
     @property
     def num_subtasks(self) -> int: ...

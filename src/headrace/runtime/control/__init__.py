@@ -1,1 +1,1 @@
-"""The control channel of live jobs: what the driver and long-lived subtasks tell each other beside the data."""
+"""The control channel of live jobs: messages between the driver and the long-lived subtasks."""

@@ -1,4 +1,4 @@
-"""A connection between the driver and one subtask: messages with their length, after both have shown the secret.
+"""A connection between the driver and one subtask: length-prefixed messages, after mutual authentication.
 
     driver                                 subtask
       | ---- 32 random bytes (a) ----------> |
@@ -6,8 +6,8 @@
       | ---- HMAC(secret, "driver" b) -----> |
       | <--- Hello ------------------------- |
 
-Nothing is read as a message, let alone unpickled, before that. The secret is drawn for every run and reaches workers
-inside the packed job. What follows is not encrypted.
+Nothing is read as a message, let alone unpickled, before authentication. The secret is random, new in every run, and
+reaches workers inside the packed job. The messages are not encrypted.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Connection:
             channel.sendall(_proof(secret, b"subtask", theirs or b"") + nonce)
             proof = _exactly(channel, _DIGEST_BYTES)
             if proof is None or not hmac.compare_digest(proof, _proof(secret, b"driver", nonce)):
-                raise ClusterError(f"whoever listens at {where} is not the driver of this job")
+                raise ClusterError(f"the process that listens at {where} is not the driver of this job")
             channel.settimeout(None)
         except OSError as error:
             channel.close()

@@ -1,10 +1,10 @@
-"""What travels on the control channel of a live job. Records never do: they go through Spark.
+"""The messages of the control channel of a live job. Records never use it: they go through Spark.
 
     driver -> subtask    Feed, Lease, Recall, Trigger, CheckpointEnded, SampleStacks, Stop
     subtask -> driver    Hello, Running, Progress, Acknowledge, Drained, Output, Beat, SubtaskSamples, Failure, Goodbye
 
-Each message is a msgspec struct; what belongs to connectors or users is bytes in it, pickled by whoever sends it. Both
-ends are the same version of headrace: `Hello` has the version of these messages, and another one is refused.
+Each message is a msgspec struct; objects of connectors and users are bytes in it, pickled by the sender. Both ends
+must have the same version of headrace: `Hello` contains the version of these messages, and any other is refused.
 """
 
 from __future__ import annotations
@@ -82,17 +82,17 @@ class Acknowledge(msgspec.Struct, frozen=True, tag="acknowledge"):
     first_ms: int = 0
     alignment_ms: int = 0
     sync_ms: int = 0
-    #: Bytes that were worked off from the first barrier to the last, and bytes that the barrier has overtaken.
+    #: Bytes that were processed from the first barrier to the last, and bytes that the barrier has overtaken.
     processed_bytes: int = 0
     persisted_bytes: int = 0
     #: Whether the barrier was allowed to overtake.
     is_unaligned: bool = False
-    #: Whether more was read ahead than usually waits: sources pause until it is worked off (`Drained`).
+    #: Whether more was read ahead than usually waits: sources pause until it is processed (`Drained`).
     is_backlogged: bool = False
 
 
 class Drained(msgspec.Struct, frozen=True, tag="drained"):
-    """What the subtask has read ahead for a checkpoint is worked off."""
+    """What the subtask has read ahead for a checkpoint is processed."""
 
     epoch: int
 
@@ -118,7 +118,7 @@ class Beat(msgspec.Struct, frozen=True, tag="beat"):
     busy_ms: int = 0
     idle_ms: int = 0
     back_pressured_ms: int = 0
-    #: Buffers and bytes that wait in the subtask to be worked off, and how much of the room for them that is.
+    #: Buffers and bytes that wait in the subtask to be processed, and how much of the room for them that is.
     waiting_buffers: int = 0
     waiting_bytes: int = 0
     pool_usage: float = 0.0

@@ -18,7 +18,7 @@ from headrace.graph.partitioning import Broadcast, Forward, Rescale
 
 
 class InFlightFile(msgspec.Struct, frozen=True):
-    """Buffers that one subtask had not worked off."""
+    """Buffers that one subtask had not processed."""
 
     #: The subtask that they were for.
     subtask: int
@@ -29,7 +29,7 @@ class InFlightFile(msgspec.Struct, frozen=True):
 
 
 class InFlight(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a subtask works off before anything else."""
+    """What a subtask processes before anything else."""
 
     files: tuple[InFlightFile, ...]
     #: The edges that records came on when the files were written: what they connect, by their number.

@@ -99,6 +99,8 @@ class EpochPlan:
     ended_checkpoints: tuple[tuple[int, bool], ...] = ()
     #: Set if somebody wants a flame graph.
     sampling: Sampling | None = None
+    #: Whether state is written even if the job ends with this epoch: a snapshot may be taken of it.
+    keeps_last_state: bool = True
 
     @property
     def identity(self) -> tuple[int, int]:
@@ -148,6 +150,8 @@ class TaskTrace:
     clock: bytes
     #: A hash per record that was given to a sink, by operator id (`runtime/task/sink_digest.py`).
     sinks: Mapping[str, bytes] = field(default_factory=dict)
+    #: What the loop of a live task had it do, packed (`runtime/task/script.py`); None of tasks of epochs.
+    script: bytes | None = None
 
 
 @dataclass(frozen=True)
@@ -173,6 +177,8 @@ class SubtaskReport:
     progress: Mapping[str, SplitProgress] = field(default_factory=dict)
     #: Whether the subtask's inputs have ended for good.
     has_ended: bool = False
+    #: Whether the state that the epoch left was written; it need not be if the job ends with the epoch.
+    keeps_state: bool = True
     watermark: int | None = None
     #: Where event time stands behind the rows that went to tables, by operator id.
     table_times: Mapping[str, TableTime] = field(default_factory=dict)
@@ -182,7 +188,7 @@ class SubtaskReport:
     next_timer_ms: int | None = None
     records_in: int = 0
     records_out: int = 0
-    #: Bytes of the buffers that came from other subtasks, which are held in memory until they are worked off ...
+    #: Bytes of the buffers that came from other subtasks, which are held in memory until they are processed ...
     bytes_in: int = 0
     #: ... and of those that were sent.
     bytes_out: int = 0

@@ -52,6 +52,8 @@ class RecordingSettings:
     directory: str
     #: Whether records of sources are kept.
     keeps_inputs: bool = False
+    #: How many bytes a live subtask keeps between two barriers.
+    live_bytes: int = 0
 
 
 def recording_directory(configuration: Configuration, job_id: str) -> str | None:
@@ -74,7 +76,10 @@ def recording_directory(configuration: Configuration, job_id: str) -> str | None
 def recording_settings(configuration: Configuration, job_id: str) -> RecordingSettings | None:
     """Return what workers of a job are told; None if it is not recorded."""
     directory = recording_directory(configuration, job_id)
-    return None if directory is None else RecordingSettings(directory, configuration.get(replay.INPUTS))
+    if directory is None:
+        return None
+    live_bytes = configuration.get(replay.LIVE_BYTES).get_bytes()
+    return RecordingSettings(directory, configuration.get(replay.INPUTS), live_bytes)
 
 
 def epoch_directory(directory: str, epoch: int) -> str:
@@ -84,7 +89,11 @@ def epoch_directory(directory: str, epoch: int) -> str:
 
 def task_file(kind: str, subtask: SubtaskId, plan: EpochPlan, attempt: str) -> str:
     """Name a file that a worker writes about its task."""
-    return f"{kind}-{subtask.vertex_id}-{subtask.subtask}-{plan.attempt}-{attempt}"
+    return f"{_start_of(kind, subtask)}{plan.attempt}-{attempt}"
+
+
+def _start_of(kind: str, subtask: SubtaskId) -> str:
+    return f"{kind}-{subtask.vertex_id}-{subtask.subtask}-"
 
 
 @dataclass(frozen=True)
@@ -100,6 +109,8 @@ class _Entry:
     content: bytes
     #: When it was written, ms since 1970.
     written_ms: int
+    #: Whether the subtasks last from epoch to epoch.
+    is_live: bool = False
 
 
 @dataclass(frozen=True)
@@ -110,6 +121,8 @@ class PlannedEpoch:
     plan: EpochPlan
     #: When it was planned, ms since 1970.
     planned_ms: int
+    #: Whether it is the span between two barriers of a live run.
+    is_live: bool = False
 
 
 @dataclass(frozen=True)
@@ -129,12 +142,16 @@ class RecordedEpoch:
         return self.planned.plan.epoch
 
     def task_files(self, kind: str, subtask: SubtaskId) -> list[str]:
-        """Return what workers wrote about a subtask in this try."""
-        start = task_file(kind, subtask, self.planned.plan, "")
+        """Return what workers wrote about a subtask in this try: the attempt that was reported, or all there were."""
+        report = self.reports.get(subtask)
+        start, end = task_file(kind, subtask, self.planned.plan, ""), ""
+        if report is not None:
+            # Regions of a live job count their tries by themselves.
+            start, end = _start_of(kind, subtask), f"-{report.attempt_id}"
         return [
             join_path(self.directory, name)
             for name in list_directory(self.directory)
-            if name.startswith(start)
+            if name.startswith(start) and name.endswith(end)
         ]
 
 
@@ -148,10 +165,14 @@ class EpochRecorder:
         directory: The job's recording.
         keep: How many epochs are kept.
         now_ms: The clock.
+        is_live: Whether epochs are spans between barriers.
     """
 
-    def __init__(self, directory: str, keep: int, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, directory: str, keep: int, now_ms: Callable[[], int], *, is_live: bool = False
+    ) -> None:
         self.directory = directory
+        self._is_live = is_live
         self._keep = keep
         self._now_ms = now_ms
         self._lineage = ""
@@ -195,6 +216,18 @@ class EpochRecorder:
         """Keep what an epoch failed with."""
         self._try(lambda: self._write(plan.epoch, f"{_FAILED}{plan.attempt}", error))
 
+    def abandoned(self, epoch: int) -> None:
+        """Drop an epoch that has come to no end, unless it failed."""
+        inside = epoch_directory(self.directory, epoch)
+
+        def drop() -> None:
+            if not _has_outcome(list_directory(inside)):
+                self._needed.pop(epoch, None)
+                self._runs.pop(epoch, None)
+                delete_directory(inside)
+
+        self._try(drop)
+
     def copy_to(self, target: str) -> None:
         """Copy the recording, for a savepoint that stands alone."""
 
@@ -205,11 +238,15 @@ class EpochRecorder:
             if name.startswith(_JOB):
                 self._try(partial(copy, name))
                 continue
-            for inner in list_directory(join_path(self.directory, name)):
+            inside = list_directory(join_path(self.directory, name))
+            if name.isdecimal() and not _has_outcome(inside):
+                continue  # it is still under way
+            for inner in inside:
                 self._try(partial(copy, f"{name}/{inner}"))
 
     def _entry(self, attempt: int, files: Iterable[str], content: object) -> _Entry:
-        return _Entry(self._lineage, attempt, tuple(files), pickle.dumps(content, protocol=5), self._now_ms())
+        packed = pickle.dumps(content, protocol=5)
+        return _Entry(self._lineage, attempt, tuple(files), packed, self._now_ms(), self._is_live)
 
     def _write(self, epoch: int, name: str, content: object) -> None:
         path = join_path(epoch_directory(self.directory, epoch), name)
@@ -273,13 +310,16 @@ def recorded_epochs(directory: str) -> list[int]:
     return [int(name) for name in list_directory(directory) if name.isdecimal()]
 
 
-def read_epoch(directory: str, epoch: int, enter_job: Callable[[str], object]) -> RecordedEpoch:
+def read_epoch(
+    directory: str, epoch: int, enter_job: Callable[[str], object], *, failed: bool = False
+) -> RecordedEpoch:
     """Read an epoch: the try that was completed, or else the last one.
 
     Args:
         directory: The recording.
         epoch: The epoch's number.
         enter_job: Called with a lineage, before anything is loaded that needs the classes of that job.
+        failed: Read the last try that failed instead.
 
     Raises:
         StateError: If it is not in the recording.
@@ -293,23 +333,32 @@ def read_epoch(directory: str, epoch: int, enter_job: Callable[[str], object]) -
             hint="raise headrace.replay.keep to keep more epochs",
         )
     inside = epoch_directory(directory, epoch)
-    done = _done(directory, epoch)
+    done = None if failed else _done(directory, epoch)
     last = next((entry for entry in tries if done is not None and entry.attempt == done.attempt), tries[-1])
     enter_job(last.lineage)
-    planned = PlannedEpoch(last.lineage, pickle.loads(last.content), last.written_ms)
+    planned = PlannedEpoch(last.lineage, pickle.loads(last.content), last.written_ms, last.is_live)
     if done is not None:
         reports = {report.subtask: report for report in pickle.loads(done.content)}
         return RecordedEpoch(inside, _with_copies(planned, directory), reports)
-    failed = read_if_there(join_path(inside, f"{_FAILED}{last.attempt}"))
-    error = None if failed is None else pickle.loads(failed)
+    pickled = read_if_there(join_path(inside, f"{_FAILED}{last.attempt}"))
+    error = None if pickled is None else pickle.loads(pickled)
     return RecordedEpoch(inside, _with_copies(planned, directory), error=error)
 
 
 def has_failed(directory: str, epoch: int) -> bool:
-    """Whether the last try at an epoch has failed."""
-    inside = epoch_directory(directory, epoch)
-    names = list_directory(inside)
-    return _DONE not in names and any(name.startswith(_FAILED) for name in names)
+    """Whether the last try at an epoch has failed, or a region of a live job in it, and then run again."""
+    names = list_directory(epoch_directory(directory, epoch))
+    has_failed_task = any(name.startswith("task-") for name in names)
+    return any(name.startswith(_FAILED) for name in names) and (_DONE not in names or has_failed_task)
+
+
+def has_outcome(directory: str, epoch: int) -> bool:
+    """Whether an epoch is not under way: it was completed, or has failed."""
+    return _has_outcome(list_directory(epoch_directory(directory, epoch)))
+
+
+def _has_outcome(names: Iterable[str]) -> bool:
+    return any(name.startswith((_DONE, _FAILED)) for name in names)
 
 
 def read_job(directory: str, lineage: str) -> bytes:

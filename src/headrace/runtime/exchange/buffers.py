@@ -8,6 +8,7 @@ active or idle channel, a list for a latency marker, None for the end of input.
 
 from __future__ import annotations
 
+import io
 import pickle
 import struct
 from collections.abc import Iterator
@@ -66,8 +67,26 @@ def encode_items(items: list[Any]) -> bytes:
     return pickle.dumps(items, protocol=5)
 
 
+class ItemEncoder:
+    """Serializes items for the wire, buffer after buffer: a pickler that is used again need not grow its memo again."""
+
+    def __init__(self) -> None:
+        self._stream = io.BytesIO()
+        self._pickler = pickle.Pickler(self._stream, protocol=5)
+
+    def encode(self, items: list[Any]) -> bytes:
+        """Return what `encode_items` would."""
+        try:
+            self._pickler.dump(items)
+            return self._stream.getvalue()
+        finally:
+            self._pickler.clear_memo()
+            self._stream.seek(0)
+            self._stream.truncate()
+
+
 def rest_of(buffer: bytes, batches: int, records: int) -> bytes:
-    """Return what is left of a buffer when some of its batches are worked off, and some records of the next one."""
+    """Return what is left of a buffer when some of its batches are processed, and some records of the next one."""
     items = pickle.loads(payload_of(buffer))
     places = [place for place, item in enumerate(items) if type(item) is tuple]
     values, timestamps = items[places[batches]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from headrace.elements import Event
@@ -57,11 +58,11 @@ class Channel:
         """Whether there is nothing to send."""
         return not self._values and not self._items
 
-    def take_payload(self) -> bytes:
+    def take_payload(self, encode: Callable[[list[Any]], bytes] = encode_items) -> bytes:
         """Return everything that waits, serialized, and start over."""
         self._close_batch()
         items, self._items = self._items, []
-        return encode_items(items)
+        return encode(items)
 
     def _close_batch(self) -> None:
         if self._values:

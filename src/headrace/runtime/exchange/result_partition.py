@@ -9,7 +9,7 @@ from headrace.elements import Batch, Event, LatencyMarker
 from headrace.errors import JobExecutionError, KeyTypeError
 from headrace.graph.job_graph import JobEdge
 from headrace.graph.partitioning import Broadcast
-from headrace.runtime.exchange.buffers import Header, pack
+from headrace.runtime.exchange.buffers import Header, ItemEncoder, pack
 from headrace.runtime.exchange.channel import Channel
 from headrace.runtime.exchange.routing import build_router
 
@@ -45,6 +45,7 @@ class ResultPartition:
         self._is_broadcast = isinstance(edge.partitioner, Broadcast)
         self._channels = [Channel() for _ in (consumers[:1] if self._is_broadcast else consumers)]
         self._sequences = [0] * len(self._channels)
+        self._encoder = ItemEncoder()
         self._router = build_router(
             edge.partitioner, self._channels, max_parallelism=max_parallelism, seed=(producer, epoch)
         )
@@ -101,7 +102,7 @@ class ResultPartition:
     def flush(self, index: int) -> None:
         """Send what waits on a channel."""
         try:
-            payload = self._channels[index].take_payload()
+            payload = self._channels[index].take_payload(self._encoder.encode)
         except Exception as error:  # a record's own __reduce__ may raise anything
             raise JobExecutionError(
                 f"after operator '{self._source_name}': a record cannot be sent to the next task: "

@@ -26,9 +26,9 @@ from headrace.graph.partitioning import (
     Shuffle,
 )
 from headrace.operators.functions import key_getter, method_of
+from headrace.operators.key_selectors import KeySelection
 from headrace.runtime.exchange.channel import Channel
-from headrace.state.key_groups import SPREAD, subtask_of
-from headrace.state.keys import hash_keys
+from headrace.runtime.exchange.key_owners import KeyOwners
 
 
 class Router(Protocol):
@@ -89,32 +89,26 @@ class KeyGroupRouter:
 
     def __init__(self, channels: Sequence[Channel], key_selector: Any, max_parallelism: int) -> None:
         self._channels = channels
-        self._key_of = key_getter(key_selector)
-        self._max_parallelism = max_parallelism
-        owners = [subtask_of(group, max_parallelism, len(channels)) for group in range(max_parallelism)]
-        self._append_of_group = [channels[owner].append for owner in owners]
-        self._append_timestamp_of_group = [channels[owner].append_timestamp for owner in owners]
+        self._selection = KeySelection(key_getter(key_selector))
+        self._owners = KeyOwners(max_parallelism, len(channels))
+        self._appends = [channel.append for channel in channels]
+        self._timestamp_appends = [channel.append_timestamp for channel in channels]
 
     def route(self, batch: Batch) -> None:
-        values, groups = batch.values, self._max_parallelism
-        hashes = hash_keys(self._keys(values))
-        append_of = self._append_of_group
-        if batch.timestamps is None:
-            for value, key_hash in zip(values, hashes, strict=True):
-                append_of[(key_hash * SPREAD >> 16) % groups](value)
-        else:
+        owners = self._owners.of(self._keys(batch.values))
+        if batch.timestamps is not None:
             for channel in self._channels:
                 channel.start_timed()
-            append_timestamp_of = self._append_timestamp_of_group
-            for value, timestamp, key_hash in zip(values, batch.timestamps, hashes, strict=True):
-                group = (key_hash * SPREAD >> 16) % groups
-                append_of[group](value)
-                append_timestamp_of[group](timestamp)
+            appends = map(self._timestamp_appends.__getitem__, owners)
+            for timestamp, append_timestamp in zip(batch.timestamps, appends, strict=True):
+                append_timestamp(timestamp)
+        for value, append in zip(batch.values, map(self._appends.__getitem__, owners), strict=True):
+            append(value)
 
     def _keys(self, values: list[Any]) -> list[Any]:
         rest = iter(values)
         try:
-            return list(map(self._key_of, rest))
+            return self._selection.keys(values, rest)
         except HeadraceError:
             raise
         except Exception as error:

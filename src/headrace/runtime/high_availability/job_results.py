@@ -28,7 +28,7 @@ import msgspec
 
 from headrace.common.job_status import JobStatus
 from headrace.errors import DamagedStateError
-from headrace.storage.files import delete_files, list_directory, publish_file, read_file
+from headrace.storage.files import delete_files, list_directory, publish_file, read_file, secure_directory
 from headrace.storage.paths import join_path
 
 _log = logging.getLogger(__name__)
@@ -205,6 +205,8 @@ class FileJobResults:
             said = read_file(path)
             delete_files([path])
             publish_file(path, said)
+        # Whoever created the directory may have been lost before its name was certain to survive a power loss.
+        secure_directory(self._directory)
         # Whoever takes over from here on sees it: what is deleted then, nobody needs.
         self._ensure_leader()
 

@@ -8,6 +8,7 @@ named by somebody who wants to continue from there, whatever became of the job b
 from __future__ import annotations
 
 import hashlib
+import logging
 import math
 import threading
 from collections.abc import Callable
@@ -21,6 +22,8 @@ from headrace.runtime.high_availability.job_results import FileJobResults
 from headrace.runtime.high_availability.job_store import JobStore
 from headrace.runtime.high_availability.lease import HighAvailabilitySettings, LeaderLease, LeaseKeeper
 from headrace.storage.paths import absolute_path
+
+_log = logging.getLogger(__name__)
 
 #: A lease that was left behind by a lost driver is waited for: so many times its length, and some seconds.
 _PATIENCE = 2
@@ -54,10 +57,13 @@ class Leadership:
         self._lost: LeadershipError | None = None
         self._lock = threading.Lock()
         patience_s = settings.lease_ms / 1000 * _PATIENCE + _MORE_PATIENCE_S
-        if stand_by is not None and not self._lease.try_acquire():
-            stand_by(self._lease.occupied())
-            patience_s = math.inf
-        self._lease.acquire(patience_s)
+        if not self._lease.try_acquire():
+            if stand_by is None:
+                _log.info("%s; waiting up to %g s", self._lease.occupied().message, patience_s)
+            else:
+                stand_by(self._lease.occupied())
+                patience_s = math.inf
+            self._lease.acquire(patience_s)
         self._keeper = LeaseKeeper(self._lease, self._lose)
         self._keeper.start()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from headrace.graph.execution_graph import ExecutionGraph
+from headrace.runtime.checkpoint.coordinator import DueSnapshot
 from headrace.runtime.epoch.back_pressure import busiest_vertex_s
 from headrace.runtime.job.epochs import EpochLoop
 from headrace.runtime.run.job_run import EpochSummary, JobRun
@@ -97,20 +98,25 @@ class BarrierLoop(EpochLoop):
         run.holds_sources = holds_sources
         run.may_overtake = not (holds_sources or run.sources_ended) and self._is_checkpoint(run)
         self._has_expired = False
-        now_ms = self._now_ms()
-        due = (
-            ()
-            if run.is_interrupted
-            else self._checkpointing.coordinator.due(now_ms, some_ended=bool(run.ended))
-        )
+        is_interrupted = run.is_interrupted
+        is_due, due_since_ms = bool(self._due(run)), 0
         plan = run.plan()
         self._phases.planned()
 
-        def expire() -> None:
-            if due and not self._has_expired:
-                self._has_expired = self._checkpointing.expire_barrier(due, run)
+        def settle() -> None:
+            nonlocal is_due, due_since_ms
+            # Those that are written meanwhile must not wait for the barrier: they would count as late behind it.
+            self._checkpointing.settle(run, sinks)
+            self._note_publications(sinks)
+            due = self._due(run)
+            if not due or is_interrupted or self._has_expired:
+                return
+            if not is_due:
+                # It came due behind the barrier, and waits for it: nothing is triggered before it has arrived.
+                is_due, due_since_ms = True, self._now_ms()
+            self._has_expired = self._checkpointing.expire_barrier(due, run, due_since_ms)
 
-        run.on_wait = expire
+        run.on_wait = settle
         try:
             summary = run.run(plan, check)
         finally:
@@ -120,19 +126,21 @@ class BarrierLoop(EpochLoop):
 
     def _stops(self, run: LiveRun) -> bool:
         """Whether the job is to stop with a savepoint behind the next barrier."""
-        due = self._checkpointing.coordinator.due(self._now_ms(), some_ended=bool(run.ended))
-        return any(each.stops_job for each in due)
+        return any(each.stops_job for each in self._due(run))
+
+    def _due(self, run: LiveRun) -> tuple[DueSnapshot, ...]:
+        return self._checkpointing.coordinator.due(self._now_ms(), some_ended=bool(run.ended))
 
     def _is_checkpoint(self, run: LiveRun) -> bool:
         """Whether the next barrier is for a checkpoint, and for no savepoint, which is always aligned."""
-        due = self._checkpointing.coordinator.due(self._now_ms(), some_ended=bool(run.ended))
+        due = self._due(run)
         return bool(due) and not any(each.type.is_savepoint for each in due)
 
     def _is_due(self, run: LiveRun) -> bool:
-        now_ms = self._now_ms()
-        if run.sources_ended or self._checkpointing.coordinator.due(now_ms, some_ended=bool(run.ended)):
+        if run.sources_ended or self._due(run):
             return True
-        return not self._checkpointing.is_periodic and now_ms >= self._last_ms + run.barrier_interval_ms
+        is_time = self._now_ms() >= self._last_ms + run.barrier_interval_ms
+        return is_time and not self._checkpointing.is_periodic
 
     def _delay_s(self, run: LiveRun, sinks: SinkCoordinator) -> float:
         times = [self._checkpointing.coordinator.next_due_ms(), sinks.next_commit_ms()]

@@ -119,6 +119,8 @@ class EpochLoop:
             sinks.commit_in_time(self._now_ms())
         else:
             self._idle_polls = 0
+            keeps_last = run.is_recorded or self._checkpointing.reads_last_state(is_drained=is_drained)
+            plan = replace(plan, keeps_last_state=keeps_last)
             summary = run.run(self._flame_graphs.sampled(plan, self._now_ms()), check)
             published_s += self._finish_epoch(summary, run, sinks, execution)
         is_stopped = self._checkpointing.after_epoch(run, sinks, is_drained=is_drained and run.has_ended)

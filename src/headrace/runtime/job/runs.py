@@ -93,6 +93,8 @@ class RunFactory:
     def begin(self, job: JobGraph, stored: StoredCheckpoint | None, *, is_over: bool) -> Begun:
         """Begin a run; what its checkpoint covers is published, in case that was not done before.
 
+        What an earlier run of the job has staged besides is removed: it will never be published.
+
         Args:
             job: The job in its present shape.
             stored: What to restore; None to start from the beginning.
@@ -119,6 +121,9 @@ class RunFactory:
             if stored is not None:
                 self._ensure_leader()
                 sinks.restore(start.sinks, stored.metadata.epoch)
+            elif self._numbers.highest and not is_over:
+                self._ensure_leader()
+                sinks.discard()
             return Begun(self._make(job, lineage, start, sinks, is_over=is_over), sinks, report)
         except BaseException:
             close_committers(sinks)
@@ -167,8 +172,8 @@ class RunFactory:
             return None
         if not isinstance(runner, ShowsJob) or not is_one_part(job):
             _log.warning(
-                "job '%s' is not recorded for `headrace replay`: epochs of live jobs and of jobs with both streams and "
-                "tables cannot be replayed",
+                "job '%s' is not recorded for `headrace replay`: epochs of jobs with both streams and tables cannot be "
+                "replayed",
                 self._job_name,
             )
             return None

@@ -67,7 +67,7 @@ def live_options(configuration: Configuration) -> LiveOptions:
     is_exactly_once = configuration.get(checkpointing.MODE) is checkpointing.CheckpointingMode.EXACTLY_ONCE
     if configuration.get(checkpointing.UNALIGNED) and not is_exactly_once:
         _log.warning(
-            "%s has no effect: barriers wait for nothing with %s: AT_LEAST_ONCE",
+            "%s has no effect with %s: AT_LEAST_ONCE, because barriers are not aligned",
             *(checkpointing.UNALIGNED.key, checkpointing.MODE.key),
         )
     return LiveOptions(

@@ -438,4 +438,6 @@ def _make_checkpointing(
 
 def _make_recorder(settings: JobMasterSettings, now_ms: Callable[[], int]) -> EpochRecorder | None:
     directory = settings.recording_directory
-    return None if directory is None else EpochRecorder(directory, settings.recorded_epochs, now_ms)
+    if directory is None:
+        return None
+    return EpochRecorder(directory, settings.recorded_epochs, now_ms, is_live=settings.live is not None)

@@ -1,10 +1,12 @@
-r"""Why an epoch took as long as it did: one plain sentence or two, with numbers.
+r"""Why an epoch took as long as it did, or a barrier of a live job: one plain sentence or two, with numbers.
 
 An epoch is cut into parts that follow each other; the largest is where the time went, and is looked at closer:
 
     | planning | level 0 | (Spark) | level 1 | (Spark) | publishing | checkpoint |
                                         \__ one subtask slower than the others? more records than they, or not?
                                              subtasks in turns, for want of slots?
+
+In a live job, a level lasts until the barrier has passed its last subtask, and the rest is the way of acknowledgements.
 """
 
 from __future__ import annotations
@@ -103,7 +105,11 @@ def epoch_parts(epoch: EpochView) -> tuple[EpochShare, ...]:
 
 
 def explain_epoch(
-    epoch: EpochView, levels: Sequence[Sequence[LevelVertex]], usual: Usual | None = None
+    epoch: EpochView,
+    levels: Sequence[Sequence[LevelVertex]],
+    usual: Usual | None = None,
+    *,
+    is_live: bool = False,
 ) -> Explanation:
     """Say where the time of an epoch went, and whether it was slow for its job.
 
@@ -111,6 +117,7 @@ def explain_epoch(
         epoch: The epoch.
         levels: The vertices on each level of the job.
         usual: What its other epochs are like.
+        is_live: Whether the epoch is the way of a barrier through a live job.
     """
     whole_ms = total_ms(epoch)
     parts = epoch_parts(epoch)
@@ -128,10 +135,10 @@ def explain_epoch(
         sentences.append(f"Spark retried {_count(epoch.retried_tasks, 'task')} after a failure.")
     largest = max(parts, key=lambda part: part.ms)
     if largest.share >= _LEAST_SHARE:
-        sentences += _about(largest, epoch, levels)
+        sentences += _about(largest, epoch, levels, is_live)
     second = sorted(parts, key=lambda part: -part.ms)[1]
     if second.share >= 0.25:
-        sentences.append(f"{_name(second, levels)} took another {_percent(second.share)}.")
+        sentences.append(f"{_name(second, levels, is_live)} took another {_percent(second.share)}.")
     return Explanation(is_slow, parts, " ".join(sentences))
 
 
@@ -144,28 +151,64 @@ def _compared(epoch: EpochView, whole_ms: float, usual: Usual) -> str:
     return f"{text}, with {'no more' if usual.records else 'few'} records than usual."
 
 
-def _about(part: EpochShare, epoch: EpochView, levels: Sequence[Sequence[LevelVertex]]) -> list[str]:
-    sentences = [f"{_name(part, levels)} took {_percent(part.share)} of the time ({_duration(part.ms)})."]
+def _about(
+    part: EpochShare, epoch: EpochView, levels: Sequence[Sequence[LevelVertex]], is_live: bool
+) -> list[str]:
+    sentences = [
+        f"{_name(part, levels, is_live)} took {_percent(part.share)} of the time ({_duration(part.ms)})."
+    ]
     if part.kind == "level" and part.level is not None and part.level < len(levels):
-        sentences += _about_level(part.ms, epoch, levels[part.level])
+        vertices = levels[part.level]
+        sentences += _about_passing(epoch, vertices) if is_live else _about_level(part.ms, epoch, vertices)
+    elif part.kind == "spark" and is_live:
+        sentences.append(
+            "This is the way of acknowledgements to the driver: it grows with the load of the machine."
+        )
     elif part.kind == "spark":
         sentences.append(
             f"Each epoch has this overhead, and this one read only {epoch.records:,} records: longer epochs "
             "(headrace.epoch.target-duration) spend less of their time on it."
         )
     elif part.kind == "publishing":
-        sentences.append("The next epochs had to wait for the sink's committer.")
+        sentences.append(f"The next {_whole(is_live)}s had to wait for the sink's committer.")
     elif part.kind == "checkpoint":
         sentences.append(
-            "The next epoch waited for a checkpoint to be written: the storage is slow, or checkpoints follow each "
-            "other too fast (execution.checkpointing.interval)."
+            f"The next {_whole(is_live)} waited for a checkpoint to be written: the storage is slow, or checkpoints "
+            "follow each other too fast (execution.checkpointing.interval)."
         )
     elif part.kind == "planning":
         sentences.append("A source took long to plan what to read.")
     return sentences
 
 
+def _about_passing(epoch: EpochView, vertices: Sequence[LevelVertex]) -> list[str]:
+    """Say why a barrier took long to pass a level."""
+    skew = _skew_of(*_slowest(epoch, vertices), epoch)
+    if skew is not None:
+        return [skew]
+    return [
+        "The barrier waits there behind the records that were sent before it, and for state to be written."
+    ]
+
+
 def _about_level(level_ms: float, epoch: EpochView, vertices: Sequence[LevelVertex]) -> list[str]:
+    slowest, times = _slowest(epoch, vertices)
+    if len(times) < 2:
+        return []
+    skew = _skew_of(slowest, times, epoch)
+    if skew is not None:
+        return [skew]
+    worst = max(range(len(times)), key=times.__getitem__)
+    if level_ms > times[worst] * _SLOW_FACTOR and level_ms - times[worst] > _LEAST_MS:
+        return [
+            f"Its {len(times)} subtasks took turns or started late: the longest worked {_duration(times[worst])}. "
+            "More slots would let them run in parallel."
+        ]
+    return [f"Its {len(times)} subtasks worked about equally long: more parallelism would share the work."]
+
+
+def _slowest(epoch: EpochView, vertices: Sequence[LevelVertex]) -> tuple[LevelVertex, list[float]]:
+    """Return the vertex with the busiest subtask, and how long each of its subtasks was busy."""
     busy = {
         vertex.vertex_id: [
             epoch.shares[subtask].busy_ms
@@ -175,19 +218,18 @@ def _about_level(level_ms: float, epoch: EpochView, vertices: Sequence[LevelVert
         for vertex in vertices
     }
     slowest = max(vertices, key=lambda vertex: max(busy[vertex.vertex_id], default=0.0))
-    times = busy[slowest.vertex_id]
+    return slowest, busy[slowest.vertex_id]
+
+
+def _skew_of(vertex: LevelVertex, times: Sequence[float], epoch: EpochView) -> str | None:
+    """Name the subtask that was much busier than the others, if there is one."""
     if len(times) < 2:
-        return []
+        return None
     worst = max(range(len(times)), key=times.__getitem__)
-    rest = median(times[:worst] + times[worst + 1 :])
+    rest = median([*times[:worst], *times[worst + 1 :]])
     if times[worst] > rest * _SKEW_FACTOR and times[worst] - rest > _LEAST_MS:
-        return [_skew(slowest, worst, times[worst], rest, epoch)]
-    if level_ms > times[worst] * _SLOW_FACTOR and level_ms - times[worst] > _LEAST_MS:
-        return [
-            f"Its {len(times)} subtasks took turns or started late: the longest worked {_duration(times[worst])}. "
-            "More slots would let them run in parallel."
-        ]
-    return [f"Its {len(times)} subtasks worked about equally long: more parallelism would share the work."]
+        return _skew(vertex, worst, times[worst], rest, epoch)
+    return None
 
 
 def _skew(vertex: LevelVertex, worst: int, worst_ms: float, rest_ms: float, epoch: EpochView) -> str:
@@ -207,11 +249,15 @@ def _skew(vertex: LevelVertex, worst: int, worst_ms: float, rest_ms: float, epoc
     return f"{text}, though it got no more records than they did: its records take longer, or its host is slower."
 
 
-def _name(part: EpochShare, levels: Sequence[Sequence[LevelVertex]]) -> str:
+def _whole(is_live: bool) -> str:
+    return "barrier" if is_live else "epoch"
+
+
+def _name(part: EpochShare, levels: Sequence[Sequence[LevelVertex]], is_live: bool) -> str:
     if part.kind != "level":
         return {
             "planning": "Planning",
-            "spark": "Spark's scheduling and shuffling",
+            "spark": "Acknowledging the barrier" if is_live else "Spark's scheduling and shuffling",
             "publishing": "Publishing output",
             "checkpoint": "A checkpoint",
         }[part.kind]

@@ -1,1 +1,1 @@
-"""One run of a job: sources, sinks and state on the driver's side, from epoch to epoch."""
+"""One run of a job: the driver's side of sources, sinks and state."""

@@ -1,9 +1,9 @@
-"""JobAccumulators: what the accumulators of a job have come to, by subtask and by name.
+"""JobAccumulators: the values of a job's accumulators, by subtask and name.
 
     epoch 1: +3   epoch 2: +2   checkpoint: 5   epoch 3: +4   failure -> back to the checkpoint: 5   epoch 3 again: +4
 
-A report has what one epoch added. It counts when the epoch is complete, and the totals are a part of checkpoints; so
-what is counted in an epoch that runs again counts once, as state does. May be read from any thread.
+A report contains what one epoch added. It counts when the epoch is complete, and the totals are part of checkpoints,
+so an epoch that runs again counts once, as with state. Can be read from any thread.
 """
 
 from __future__ import annotations

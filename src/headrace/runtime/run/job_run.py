@@ -1,9 +1,9 @@
 """JobRun: the epochs of one run of a job, from a starting point on.
 
-    plan slices -> write them down -> run the epoch (one Spark job) -> take over state and positions -> write it down
+    plan slices -> log the plan -> run the epoch (one Spark job) -> take over state and positions -> log the result
 
-It owns the source coordinators and the state handles. A job that is restarted or rescaled gets a new run; what is
-published, and when a run ends, is for the `JobMaster` to say.
+It owns the source coordinators and the state handles. A job that is restarted or rescaled gets a new run. The
+`JobMaster` decides what is published and when a run ends.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ class JobRun:
         self.ended = set(start.ended)
         #: Records that are on their way to subtasks where the run stands.
         self._in_flight = dict(start.in_flight)
-        #: Files of such records that were worked off since.
+        #: Files of such records that were processed since.
         self._worked_off: list[str] = []
         self._key_secret = start.key_secret
         self.accumulators = JobAccumulators(start.accumulators, job)
@@ -207,6 +207,7 @@ class JobRun:
         self._compaction: tuple[Sequence[Compaction], Future[list[int]]] | None = None
         #: How often the last epoch was run.
         self.tries = 0
+        self.keeps_state = True
         self.barrier_started_ms: int | None = None
         self.barrier_times: Mapping[SubtaskId, BarrierTimes] = {}
 
@@ -245,6 +246,11 @@ class JobRun:
     def has_in_flight(self) -> bool:
         """Whether records are on their way between subtasks where the run stands."""
         return bool(self._in_flight)
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether its epochs are kept, to be replayed."""
+        return self._recorder is not None
 
     @property
     def lineage(self) -> str:
@@ -395,6 +401,7 @@ class JobRun:
     def _take_over(self, reports: Sequence[SubtaskReport]) -> None:
         self._worked_off += [file.path for file in all_files(self._in_flight.values())]
         self._in_flight = {each.subtask: each.in_flight for each in reports if each.in_flight is not None}
+        self.keeps_state = all(report.keeps_state for report in reports)
         for report in reports:
             self._state.advance(report)
             self.accumulators.add(report)
@@ -407,6 +414,10 @@ class JobRun:
                 self._source_reported(coordinator, report)
             if report.has_ended:
                 self.ended.add(report.subtask)
+        if not self.keeps_state and not self.has_ended:
+            raise InvariantViolation(
+                f"epoch {self.epoch} wrote no state, as if the job had ended with it, but it goes on"
+            )
 
     def _source_reported(self, coordinator: SourceCoordinator, report: SubtaskReport) -> None:
         """Take over how far a source subtask has read."""

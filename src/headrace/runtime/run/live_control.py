@@ -2,10 +2,10 @@
 
     trigger(epoch) --> source subtasks ... barriers in band ... --> every subtask acknowledges --> wait_for(epoch)
 
-Each subtask has a connection, and a thread that reads it, so what a subtask says is taken in its order.
+Each subtask has a connection, and a thread that reads it, so messages of a subtask are handled in order.
 
-Subtasks belong to regions, which fail and start again one by one. What an earlier attempt at a region still has to say
-counts no more: every attempt has a number, and a subtask introduces itself with it.
+Subtasks belong to regions, which fail and restart independently. Messages of an earlier attempt at a region are
+ignored: every attempt has a number, which a subtask sends first.
 """
 
 from __future__ import annotations
@@ -157,6 +157,10 @@ class LiveControl:
         """Whether a region cannot go on."""
         return region in self._errors
 
+    def attempt_at(self, region: int) -> int:
+        """Return how often a region was started before its present attempt."""
+        return self._attempts[region]
+
     def begin(self, region: int) -> RegionAttempt:
         """Begin another attempt at a region, and forget what is known of the last one."""
         with self._changed:
@@ -182,7 +186,7 @@ class LiveControl:
             try:
                 peer.connection.send(message)
             except OSError:
-                _log.debug("%s could not be told %s", subtask, type(message).__name__)
+                _log.debug("%s could not receive %s", subtask, type(message).__name__)
 
     def wait_running(self) -> None:
         """Wait until all subtasks run.
@@ -234,7 +238,7 @@ class LiveControl:
 
     @property
     def is_backlogged(self) -> bool:
-        """Whether a subtask still works off what it has read ahead for a checkpoint."""
+        """Whether a subtask still processes what it has read ahead for a checkpoint."""
         return bool(self._backlogged)
 
     def forget(self, epoch: int) -> None:
@@ -292,24 +296,25 @@ class LiveControl:
 
     def _wait(self, is_done: Callable[[], bool], until: float | None = None) -> bool:
         """Wait until something is so, or it is too late; return whether it is."""
-        with self._changed:
-            while self.error is None and not is_done():
+        while True:
+            with self._changed:
+                if self.error is not None:
+                    raise self.error
+                if is_done():
+                    return True
                 left_s = 1.0 if until is None else min(1.0, until - self.now_s())
                 if left_s <= 0:
                     return False
                 self._changed.wait(left_s)
-                self._check_heartbeats()
-                self.on_tick()
-            if self.error is not None:
-                raise self.error
-        return True
+            self._check_heartbeats()
+            self.on_tick()  # without the lock: what it does may wait for what subtasks say
 
     def _check_heartbeats(self) -> None:
         since = time.monotonic() - self._heartbeat_timeout_s
         for subtask, peer in tuple(self._peers.items()):
             if peer.seen < since and not peer.has_left:
                 lost = TaskLostError(
-                    f"{_name(subtask)} on {peer.host} (process {peer.pid}) has given no sign of life for "
+                    f"{_name(subtask)} on {peer.host} (process {peer.pid}) has sent no heartbeat for "
                     f"{self._heartbeat_timeout_s:g} s"
                 )
                 self._errors.setdefault(self._region_of[subtask], lost)

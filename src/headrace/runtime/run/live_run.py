@@ -3,32 +3,33 @@
     deploy()                       a Spark job for each region, for the whole run; a thread feeds the sources
     plan() -> run(plan)            a barrier: triggered at the sources, acknowledged by every subtask
     ...                            state, positions and output of the epoch are taken over as after any other
-    restart(part)                  a region that has failed starts again behind the last barrier; the others go on
+    restart(part)                  a failed region restarts from the last barrier; the others continue
     close()                        subtasks are told to stop; or, after a failure, the Spark jobs are cancelled
 
-A barrier that a failure has interrupted stays under way: when the region runs again, it is triggered there, too.
+A barrier that a failure interrupts stays in flight: when the region runs again, it is triggered there, too.
 
-What an epoch is to the rest of the driver, a span between two barriers is here; so checkpoints, sinks, restarts and
-rescaling are the same for both.
+The time between two barriers is an epoch to the rest of the driver, so checkpoints, sinks, restarts and
+rescaling work the same as for epochs.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from headrace.errors import InvariantViolation
-from headrace.graph.job_graph import JobVertex
+from headrace.errors import HeadraceError, InvariantViolation
+from headrace.graph.job_graph import JobGraph, JobVertex
 from headrace.graph.regions import failover_regions, part_of_job
+from headrace.operators.io import SinkDeclaration
 from headrace.runtime.checkpoint.metadata import CheckpointMetadata
 from headrace.runtime.checkpoint.subject import BarrierTimes
 from headrace.runtime.control.messages import Beat, CheckpointEnded, SampleStacks, SubtaskProgress
 from headrace.runtime.epoch.layout import Layout
 from headrace.runtime.epoch.messages import EpochPlan, Sampling, StackSample, SubtaskId, SubtaskReport
 from headrace.runtime.epoch.report_checks import one_per_subtask
-from headrace.runtime.run.job_run import EpochRunner, JobRun
+from headrace.runtime.run.job_run import EpochRunner, EpochSummary, JobRun
 from headrace.runtime.run.live_control import Acknowledged, LiveControl, RegionAttempt
 from headrace.runtime.run.source_coordinator import SourceCoordinator, SourceTaskPlan
 from headrace.runtime.run.source_feeder import SourceFeeder
@@ -36,6 +37,8 @@ from headrace.runtime.task.live_settings import LiveSettings
 
 _log = logging.getLogger(__name__)
 
+#: From one barrier to the next if no output waits for it: metrics and the place to restart a region from do.
+_QUIET_BARRIER_MS = 1_000
 #: How often to look whether subtasks that were told to stop have failed instead, s.
 _CLOSING_POLL_S = 0.2
 
@@ -121,6 +124,22 @@ class LiveOptions:
     close_timeout_s: float = 30.0
 
 
+def barrier_interval_ms(job: JobGraph, wanted_ms: int) -> int:
+    """Return how long to wait from one barrier to the next in a job without checkpoints.
+
+    Args:
+        job: The job.
+        wanted_ms: How long, if some sink waits for barriers.
+    """
+    sinks = (
+        node.declaration.sink
+        for vertex in job.vertices
+        for node in vertex.operators
+        if isinstance(node.declaration, SinkDeclaration)
+    )
+    return wanted_ms if any(sink.waits_for_barriers for sink in sinks) else max(wanted_ms, _QUIET_BARRIER_MS)
+
+
 class LiveRun(JobRun):
     """One run of a live job."""
 
@@ -129,6 +148,8 @@ class LiveRun(JobRun):
         self._options = options
         self._on_news = on_news
         self._regions = self._make_regions()
+        #: From one barrier to the next where no checkpoints are taken.
+        self.barrier_interval_ms = barrier_interval_ms(self.job, options.barrier_interval_ms)
         self._control: LiveControl | None = None
         self._live_settings: LiveSettings
         self._feeder: SourceFeeder | None = None
@@ -139,6 +160,8 @@ class LiveRun(JobRun):
         #: Sources that were started over, and are not fed before all subtasks run.
         self._begun: set[str] = set()
         self._is_drained = False
+        #: The epoch that is under way, as it is recorded.
+        self._recorded: EpochPlan | None = None
 
     def _make_regions(self) -> tuple[_Region, ...]:
         everything = frozenset(vertex.vertex_id for vertex in self.job.vertices)
@@ -152,11 +175,6 @@ class LiveRun(JobRun):
             )
             for number, vertices in enumerate(found)
         )
-
-    @property
-    def barrier_interval_ms(self) -> int:
-        """From one barrier to the next where no checkpoints are taken."""
-        return self._options.barrier_interval_ms
 
     @property
     def is_deployed(self) -> bool:
@@ -218,6 +236,7 @@ class LiveRun(JobRun):
         self._source_snapshots = {
             vertex_id: coordinator.snapshot() for vertex_id, coordinator in self._coordinators.items()
         }
+        self._record_start()
         for region in self._regions:
             self._deploy_region(region, control.begin(region.number))
         control.wait_running()
@@ -231,6 +250,7 @@ class LiveRun(JobRun):
     def failed_part(self, error: BaseException) -> frozenset[str] | None:
         """Return the vertices of the regions that have failed; None if the whole run has."""
         failed = frozenset[int]() if self._control is None else self._control.failed_with(error)
+        self._record_failure(error, failed)
         if not failed or len(failed) == len(self._regions):
             return None
         return frozenset(each for number in failed for each in self._regions[number].vertices)
@@ -361,6 +381,8 @@ class LiveRun(JobRun):
             for region in self._regions:
                 if region.deployment is not None:
                     region.deployment.finish(self._options.close_timeout_s)
+        if self._recorder is not None and self._recorded is not None:
+            self._recorder.abandoned(self._recorded.epoch)
         super().close()
 
     def _wait_for_end(self, control: LiveControl) -> bool:
@@ -394,6 +416,29 @@ class LiveRun(JobRun):
         wanted = self.subtasks() if region is None else sorted(region.subtasks)
         subtasks = {subtask: self._subtask_plan(subtask) for subtask in wanted}
         return EpochPlan(self.job.job_id, epoch, attempt, self._settings.state_dir, subtasks)
+
+    def run(self, plan: EpochPlan, check: Callable[[], None]) -> EpochSummary:
+        """Send a barrier, and take over what the epoch before it left."""
+        summary = super().run(plan, check)
+        self._record_start()
+        return summary
+
+    def _record_start(self) -> None:
+        """Keep what the next epoch starts from; its subtasks may be in it already."""
+        if self._recorder is not None and not self.has_ended:
+            self._recorded = self._make_plan(self.epoch + 1)
+            self._recorder.planned(self._recorded)
+
+    def _record_failure(self, error: BaseException, regions: Iterable[int]) -> None:
+        """Keep what regions have failed with."""
+        recorder, plan, control = self._recorder, self._recorded, self._control
+        if recorder is None or plan is None or control is None or not isinstance(error, HeadraceError):
+            return
+        for attempt in {control.attempt_at(number) for number in regions}:
+            tried = replace(plan, attempt=attempt)
+            if attempt != plan.attempt:
+                recorder.planned(tried)
+            recorder.failed(tried, error)
 
     #: Called now and then while a barrier is under way.
     on_wait: Callable[[], None] | None = None
@@ -498,7 +543,7 @@ class LiveRun(JobRun):
                     feeder.release(self._sources_of([region]))
 
     def go_on(self) -> None:
-        """Feed sources again that were held at the last barrier, unless subtasks still work off what it overtook."""
+        """Feed sources again that were held at the last barrier, unless subtasks still process what it overtook."""
         self.holds_sources = False
         feeder, control = self._feeder, self._control
         if feeder is not None and feeder.is_held and control is not None and not control.is_backlogged:

@@ -1,11 +1,11 @@
-"""The driver's side of a job's sinks: what writers staged waits here until it may be published.
+"""The driver's side of a job's sinks: staged output waits here until it may be published.
 
     without checkpoints    epoch -> commit                        every epoch, at once
     with them              epoch, epoch, epoch -> checkpoint n -> commit all three
     only looked at         epoch -> commit                        whether there are checkpoints or not
 
-Until a checkpoint that covers it is complete, staged output may have to be forgotten; from then on it must come out,
-and a checkpoint names it, so that whoever recovers the job can publish it again.
+Until a checkpoint that covers it is complete, staged output may have to be discarded. After that it must be
+published, and the checkpoint names it, so that a recovered job can publish it again.
 """
 
 from __future__ import annotations
@@ -167,6 +167,12 @@ class SinkCoordinator:
                     state.committer.restore(start.committer)
                 state.committer.commit(start.committables if start is not None else ())
                 state.committer.discard_after(epoch)
+
+    def discard(self) -> None:
+        """Start over without a checkpoint: remove everything that an earlier run has staged."""
+        for state in self._sinks.values():
+            with self._blaming(state.node):
+                state.committer.discard_after(0)
 
     def finish(self) -> None:
         """The job ends and all it has staged counts: publish it, and what committers hold back."""

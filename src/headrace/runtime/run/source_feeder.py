@@ -1,12 +1,12 @@
-"""SourceFeeder: keeps the source subtasks of a live job supplied with slices, in a thread of its own.
+"""SourceFeeder: supplies the source subtasks of a live job with slices, in its own thread.
 
     coordinator.plan() -> Feed to every subtask that has nothing to do -> Progress -> coordinator.advance() -> plan ...
 
-Where a source's slices can be planned anywhere, a subtask gets a lease of its splits instead: it reads them on its own
-until the next barrier, or until its splits change.
+Where a source's slices can be planned anywhere, a subtask gets a lease of its splits instead: it reads them on its
+own until the next barrier, or until its splits change.
 
-A subtask has at most one feed or lease. Around a barrier nothing is fed until all source subtasks have acknowledged it:
-then what coordinators know is where the barrier stands, and that is what the checkpoint gets.
+A subtask has at most one feed or lease. At a barrier, nothing is fed until all source subtasks have acknowledged it,
+so the positions that coordinators then have are those at the barrier, which the checkpoint records.
 """
 
 from __future__ import annotations

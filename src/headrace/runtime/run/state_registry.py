@@ -1,7 +1,7 @@
-"""What the driver knows of the job's state: for every subtask, the handles that the next epoch starts from.
+"""What the driver knows about the job's state: for every subtask, the handles that the next epoch starts from.
 
-A completed epoch moves it one version on. It also says when a chain has grown long enough to be compacted, and which
-files nothing names any more.
+Every completed epoch increases the version by one. The registry also decides when a chain is long enough to be
+compacted, and which files are no longer referenced.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Watermark alignment: sources of a group wait for the slowest of them.
 
-A source subtask whose watermark is further ahead of the group's lowest than it may drift gets nothing to read until the
-others have caught up. The comparison is made before every epoch, from what the last one reported.
+A source subtask whose watermark is further ahead of the group's lowest than it may drift gets nothing to read until
+the others have caught up. Watermarks are compared before every epoch, from the reports of the last one.
 """
 
 from __future__ import annotations

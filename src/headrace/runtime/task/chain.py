@@ -80,8 +80,8 @@ class ChainLink:
                 operator=place.operator_name,
                 subtask=place.subtask,
                 attempt=self.context.attempt,
-                hint=f"the operator declares {declared.summary()}: return such values, "
-                "or declare what they are",
+                hint=f"the operator declares {declared.summary()}: return values of this type, "
+                "or declare another type",
             ) from None
         return batch if values is batch.values else Batch(values, batch.timestamps)
 

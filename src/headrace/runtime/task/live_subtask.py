@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from headrace.errors import ClusterError
+from headrace.errors import ClusterError, HeadraceError, TaskLostError
 from headrace.operators.leased_splits import LeasedSplits
 from headrace.runtime.control.connection import Connection
 from headrace.runtime.control.messages import (
@@ -135,7 +135,7 @@ class LiveSubtask:
         self._snapshot: _Snapshot | None = None
         #: The epoch that more was read ahead for than usually waits.
         self._backlog: int | None = None
-        #: Bytes worked off when the first barrier came.
+        #: Bytes processed when the first barrier came.
         self._bytes_at_first = 0
         self._is_stopping = False
         own_ms = code.job.vertex(self._subtask.vertex_id).buffer_timeout_ms
@@ -198,6 +198,10 @@ class LiveSubtask:
                 ).start()
             while not self._is_over(has_input=incoming is not None):
                 yield from self._turn()
+        except HeadraceError as error:
+            if self._task is not None and not isinstance(error, ClusterError | TaskLostError):
+                self._task.keep_failure()
+            raise
         finally:
             self._end()
         self._tell(Goodbye())
@@ -282,7 +286,7 @@ class LiveSubtask:
             yield from self._outbox.leave()
 
     def _buffers_at_once(self) -> int:
-        """Return how many buffers to work off before looking at the clock."""
+        """Return how many buffers to process before looking at the clock."""
         return self._mailbox.count
 
     def _patience_s(self) -> float:
@@ -456,6 +460,8 @@ class LiveSubtask:
 
     def _handle(self, header: Header, buffer: bytes) -> None:
         epoch = barrier_in(header, buffer)
+        if epoch is not None and self._task is not None:
+            self._task.barrier_came(header)
         if epoch is None:
             assert self._task is not None, "one that has ended gets nothing"
             rest = self._task.take_buffer(header, buffer, lambda: self._mailbox.is_urgent)

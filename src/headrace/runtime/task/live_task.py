@@ -14,19 +14,23 @@ from dataclasses import replace
 from typing import Any
 
 from headrace.elements import LatencyMarker
+from headrace.graph.job_graph import JobGraph
 from headrace.metrics.reports import MetricName, MetricReport
 from headrace.operators.base import EpochPlace
 from headrace.operators.context import TaskPlace
 from headrace.operators.io import SinkTask, SourceTask
 from headrace.operators.leased_splits import LeasedSplits
-from headrace.runtime.epoch.messages import EpochPlan, SubtaskPlan, SubtaskReport
+from headrace.runtime.epoch.layout import Layout
+from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport
 from headrace.runtime.exchange.buffers import Header, rest_of
 from headrace.runtime.exchange.input_gate import InputBatch
 from headrace.runtime.exchange.result_partition import SendBuffer
 from headrace.runtime.task.chain import ChainLink
+from headrace.runtime.task.script import ScriptStep
+from headrace.runtime.task.settings import TaskSettings
 from headrace.runtime.task.stream_task import StreamTask
+from headrace.runtime.task.trace import Trace, make_trace
 from headrace.state.handles import StateChain
-from headrace.util import clock
 
 
 class LiveTask(StreamTask):
@@ -36,13 +40,25 @@ class LiveTask(StreamTask):
     _is_continued = False
     #: Whether the source knows which splits it has been leased.
     _has_lease = False
+    #: Records of the present buffer that were worked through.
+    records_taken = 0
     #: Records that the source has read in this epoch.
     _records_read = 0
 
-    def __init__(self, *args: Any, attempt: int = 0, **named: Any) -> None:
+    def __init__(
+        self,
+        job: JobGraph,
+        layout: Layout,
+        subtask: SubtaskId,
+        lineage: str,
+        settings: TaskSettings,
+        trace: Trace | None = None,
+        attempt: int = 0,
+    ) -> None:
         #: How often the region was started before.
         self._region_attempt = attempt
-        super().__init__(*args, **named)
+        trace = trace or make_trace(settings, is_live=True)
+        super().__init__(job, layout, subtask, lineage, settings, trace)
 
     def _copy_name(self, place: TaskPlace) -> str:
         """Return a name of its own for each attempt: one that has failed may still be writing."""
@@ -66,9 +82,11 @@ class LiveTask(StreamTask):
         self, header: Header, buffer: bytes, is_urgent: Callable[[], bool] = lambda: False
     ) -> bytes | None:
         """Work through a buffer; return what is left of it if something cannot wait for its end."""
+        self._trace.took(header, buffer)
+        self.records_taken = 0
         self._bytes_in += len(buffer)
         self._pace.begin()
-        self.tick()
+        self._tick()
         batches = 0
         for element in self._gate.of_buffer(header, buffer):
             if not isinstance(element, InputBatch):
@@ -77,6 +95,8 @@ class LiveTask(StreamTask):
             taken = self._take_batch(element, is_urgent)
             if taken < len(element.batch):
                 rest = rest_of(buffer, batches, taken)
+                self._trace.did(ScriptStep.CUT, self.records_taken)
+                self._trace.is_odd(rest)
                 self._bytes_in -= len(rest)
                 return rest
             batches += 1
@@ -86,10 +106,11 @@ class LiveTask(StreamTask):
         """Work through records; return how many, which is not all if something cannot wait."""
         head, count, taken = self._links[0], len(element.batch), 0
         process = head.operator.process_second if element.input_index else head.operator.process
-        for piece in self._pace.pieces(element.batch):
+        for piece in self._pieces(element.batch):
             head.records_in += len(piece)
             process(piece)
             taken += len(piece)
+            self.records_taken += len(piece)
             if taken < count and is_urgent():
                 return taken
         self._pace.pause_if_due()
@@ -97,7 +118,14 @@ class LiveTask(StreamTask):
 
     def overtaken(self) -> list[tuple[Header, bytes]]:
         """Return the buffers that the run starts with: a barrier had overtaken them."""
-        return list(self._overtaken())
+        overtaken = list(self._overtaken())
+        for _, buffer in overtaken:
+            self._trace.is_odd(buffer)
+        return overtaken
+
+    def barrier_came(self, header: Header) -> None:
+        """Take notice of a barrier on a channel; what to do about it is decided by the loop."""
+        self._trace.passed(header)
 
     def gate_snapshot(self) -> dict[str, Any]:
         """Return where the gate stands."""
@@ -105,19 +133,29 @@ class LiveTask(StreamTask):
 
     @property
     def bytes_in(self) -> int:
-        """Bytes worked off since the last barrier."""
+        """Bytes processed since the last barrier."""
         return self._bytes_in
 
     def feed(self, feed: SubtaskPlan) -> Iterator[None]:
         """Read what the driver has planned; yields after every batch so that buffers can leave."""
+        yield from self._read(feed)
+        if feed.ends_with(self._source.reader.progress):
+            self._end()
+
+    def _read(self, feed: SubtaskPlan) -> Iterator[None]:
+        self._trace.fed(feed)
         head = self._source
         self._pace.begin()
-        for _ in head.run(feed.slices, feed.open_splits, None, feed.idle_splits):
-            self.tick()
+        reading = head.run(feed.slices, feed.open_splits, None, feed.idle_splits)
+        while True:
+            self._trace.did(ScriptStep.READ_ON)
+            try:
+                next(reading)
+            except StopIteration:
+                break
+            self._tick()
             yield
         self._records_read += head.reader.records
-        if feed.ends_with(head.reader.progress):
-            self._end()
 
     def open_lease(self, max_records: int | None) -> LeasedSplits:
         """Return what plans the splits that the subtask reads on its own."""
@@ -130,15 +168,15 @@ class LiveTask(StreamTask):
         if slices or not self._has_lease:
             self._has_lease = True
             started = time.monotonic()
-            self._pace.begin()
-            for _ in head.run(slices, lease.open_splits, None):
-                self.tick()
-                yield
-            records = head.reader.records
-            self._records_read += records
-            lease.advance(head.reader.progress, records, time.monotonic() - started)
+            yield from self._read(SubtaskPlan(slices=tuple(slices), open_splits=lease.open_splits))
+            lease.advance(head.reader.progress, head.reader.records, time.monotonic() - started)
         if plan.ends_with(lease.progress):
-            self._end()
+            self.end()
+
+    def end(self) -> None:
+        """The input of a source has ended for good."""
+        self._trace.did(ScriptStep.END)
+        self._end()
 
     @property
     def progress(self) -> Mapping[str, object]:
@@ -175,6 +213,7 @@ class LiveTask(StreamTask):
 
     def tick(self) -> None:
         """Fire the timers that the clock has passed."""
+        self._trace.did(ScriptStep.TICK)
         self._tick()
 
     def next_due_ms(self) -> int | None:
@@ -183,7 +222,8 @@ class LiveTask(StreamTask):
 
     def mark_latency(self) -> None:
         """Have the source send a latency marker."""
-        marker = LatencyMarker(clock.now_ms(), self._links[0].node.operator_id, self._subtask.subtask)
+        self._trace.did(ScriptStep.MARK)
+        marker = LatencyMarker(self._clock.now_ms(), self._links[0].node.operator_id, self._subtask.subtask)
         self._links[0].output.emit_event(marker)
 
     @property
@@ -193,6 +233,7 @@ class LiveTask(StreamTask):
 
     def emit_periodic_watermarks(self) -> None:
         """Ask watermark generators."""
+        self._trace.did(ScriptStep.WATERMARKS)
         self._ask_for_watermarks()
 
     def take_shown(self) -> Iterator[tuple[str, Sequence[Any]]]:
@@ -205,14 +246,25 @@ class LiveTask(StreamTask):
 
     def flush(self) -> None:
         """Send what waits for a full buffer."""
+        self._trace.did(ScriptStep.FLUSH)
         for link in self._links:
             link.output.finish_epoch()
+
+    def notify_checkpoint(self, epoch: int, *, is_complete: bool) -> None:
+        """Tell the operators what became of a checkpoint."""
+        self._trace.did(ScriptStep.CHECKPOINT_ENDED, epoch, int(is_complete))
+        super().notify_checkpoint(epoch, is_complete=is_complete)
+
+    def keep_failure(self) -> None:
+        """Keep what a replay needs of a task that has raised an error."""
+        self._trace.keep_failure(self._plan, self._subtask, self._attempt.attempt_id)
 
     # -- barriers ----------------------------------------------------------------------------------------------
 
     def report(self) -> SubtaskReport:
         """End an epoch: write state down, and say what was done."""
         report = super().report()
+        self._trace.keep_input(self._plan, self._subtask, self._attempt.attempt_id)
         if self._vertex.is_source:
             # What was read is known to the driver already, from each feed.
             return replace(report, progress={}, records_in=self._records_read)

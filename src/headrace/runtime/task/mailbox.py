@@ -1,4 +1,4 @@
-"""Mailbox: what a live subtask has to attend to, gathered by other threads and worked off by one.
+"""Mailbox: what a live subtask has to attend to, gathered by other threads and processed by one.
 
 Spark's input  --reader thread--> [ buffers, up to so many bytes ] --+
                                                                      +--> the subtask's only loop
@@ -185,7 +185,7 @@ class Mailbox:
 
     @property
     def is_urgent(self) -> bool:
-        """Whether a message should not wait until a buffer is worked off."""
+        """Whether a message should not wait until a buffer is processed."""
         return self._is_urgent
 
     @property

@@ -1,9 +1,9 @@
 """Records that a barrier has overtaken: taken down while they arrive, written to a file, and read back.
 
-    channel 0   r r r B        a subtask is told to take its snapshot before r r r are worked off: they are
+    channel 0   r r r B        a subtask is told to take its snapshot before r r r are processed: they are
     channel 1   r B r r        recorded, and so is what arrives until B has come on every channel
 
-The subtask works them off all the same, after its snapshot. A run that starts from the checkpoint gets them first.
+The subtask processes them all the same, after its snapshot. A run that starts from the checkpoint gets them first.
 The file has the format of change files (`state/changes.py`), so whoever checks those checks these.
 """
 
@@ -100,7 +100,7 @@ def _read(path: str) -> _Overtaken:
 def overtaken_buffers(
     in_flight: InFlight, job: JobGraph, subtask: SubtaskId, channels: Iterable[ChannelId]
 ) -> list[tuple[Header, bytes]]:
-    """Return what a subtask works off before anything else, as buffers on its channels.
+    """Return what a subtask processes before anything else, as buffers on its channels.
 
     Args:
         in_flight: What the checkpoint has for it.

@@ -21,9 +21,9 @@ from headrace.operators.table.declarations import (
     TableScanDeclaration,
     TableSinkDeclaration,
 )
-from headrace.operators.table.factory import as_spark_gives
 from headrace.operators.table.join import JoinOperator
 from headrace.operators.table.packed_input import PackedInput
+from headrace.operators.table.spark_types import as_spark_gives
 from headrace.operators.table.steps import KIND, Fragment, Select, Step, Where, columns_read, read_steps
 from headrace.runtime.task.table_task import has_kinds
 from headrace.state.key_secret import KeySecret

@@ -129,6 +129,8 @@ class StreamTask:
         self._consumed: dict[SubtaskId, str] = {}
         self._bytes_in = 0
         self._is_ended_now = False
+        #: Whether generators have yet to be asked behind the last batch.
+        self._owes_watermarks = False
         self._accumulators.begin_epoch()
         self._job_metrics.begin_epoch()
         for link in self._links:
@@ -227,10 +229,15 @@ class StreamTask:
             self._own_plan.max_records,
             self._own_plan.idle_splits,
         ):
-            self._pause()
+            self._tick()
+            self._owes_watermarks = True
+            if self._own_plan.may_get_more_splits:
+                self._emit_owed_watermarks()
             yield
         if self._own_plan.ends_with(head.reader.progress):
             self._end()
+        else:
+            self._emit_owed_watermarks()
         yield
 
     def _overtaken(self) -> Iterable[tuple[Header, bytes]]:
@@ -245,9 +252,10 @@ class StreamTask:
         for element in itertools.chain(first, self._gate.elements(buffers)):
             self._tick()
             self._take(element)
-            if isinstance(element, InputBatch):
-                self._ask_for_watermarks()
+            self._owes_watermarks |= isinstance(element, InputBatch)
             yield
+        if not self._is_ended_now:
+            self._emit_owed_watermarks()
 
     def _take(self, element: GateElement) -> None:
         """Pass an element of the input to the head of the chain."""
@@ -290,6 +298,7 @@ class StreamTask:
         yield
 
     def _pieces(self, batch: Batch) -> Iterator[Batch]:
+        self._emit_owed_watermarks()
         return self._trace.pieces(self._pace.pieces(batch))
 
     def _tick(self) -> None:
@@ -305,8 +314,14 @@ class StreamTask:
         self._ask_for_watermarks()
 
     def _ask_for_watermarks(self) -> None:
+        self._owes_watermarks = False
         for link in self._links:
             link.operator.emit_periodic_watermark()
+
+    def _emit_owed_watermarks(self) -> None:
+        """Emit the watermarks of the batch before, if the input goes on: behind the last one comes the end of time."""
+        if self._owes_watermarks:
+            self._ask_for_watermarks()
 
     def _noted(self, buffers: Iterable[tuple[Header, bytes]]) -> Iterator[tuple[Header, bytes]]:
         """Note whose output is read."""

@@ -23,7 +23,7 @@ from headrace.operators.located import locating
 from headrace.operators.slice_reader import SliceReader
 from headrace.operators.table.bridge import rows_of
 from headrace.operators.table.declarations import TableScanDeclaration, TableSinkDeclaration
-from headrace.operators.table.factory import as_spark_gives
+from headrace.operators.table.spark_types import as_spark_gives
 from headrace.operators.table.steps import KIND, Schema
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskReport
 from headrace.runtime.task.attempt import TaskAttempt, task_place

@@ -17,7 +17,7 @@ from headrace.graph.job_graph import JobEdge, JobGraph, JobVertex
 from headrace.graph.table_job import fragment_of, producer_of
 from headrace.metrics import MetricGroup
 from headrace.metrics.metricbase import InMemoryMetricGroup
-from headrace.metrics.reports import CounterReport, MetricName
+from headrace.metrics.reports import CounterReport, MetricName, MetricReport
 from headrace.operators.table.base import EpochOutput, EpochTime, TableOperator
 from headrace.operators.table.declarations import StatefulNode
 from headrace.operators.table.factory import build_operator
@@ -109,7 +109,7 @@ class TableTask:
         make_context: ContextMaker | None = None,
         attempt: TaskAttempt | None = None,
     ) -> tuple[pa.Table, SubtaskReport]:
-        """Work off the subtask's rows of an epoch, by side; returns what comes out, and the report.
+        """Process the subtask's rows of an epoch, by side; returns what comes out, and the report.
 
         Args:
             plan: The epoch.
@@ -131,7 +131,7 @@ class TableTask:
         )
         renew_scratch(self._settings)
         watch = Stopwatch()
-        now = EpochTime(at.before, at.after, attempt.started_ms, at.is_final, plan.epoch)
+        now = _epoch_time(at, attempt.started_ms, plan.epoch)
         try:
             with watch.on(STATE_READ):
                 self._copy.catch_up(chain, groups)
@@ -140,15 +140,14 @@ class TableTask:
         finally:
             self._copy.release()
         with watch.on(STATE_WRITE):
-            changes = self._written(output.changes, chain, plan, attempt)
-        counted = dict(metrics.reports())
-        if output.late_rows:
-            counted[MetricName(LATE_DROPPED)] = CounterReport(output.late_rows)
+            changes = self._written(output.changes, chain, plan, attempt) if at.keeps_state else {}
+        counted = _counted(metrics, output.late_rows)
         report = SubtaskReport(
             subtask=self._subtask,
             changes=changes,
             operator_state=time_state(own, operator_id, at.after),
             has_ended=at.is_final,
+            keeps_state=at.keeps_state,
             watermark=at.after,
             next_timer_ms=None if at.is_final else output.next_timer_ms,
             records_in=sum(table.num_rows for table in inputs.values()),
@@ -196,7 +195,7 @@ class TableTask:
 
     @contextmanager
     def _opened(self, metrics: MetricGroup, make_context: ContextMaker | None) -> Iterator[None]:
-        """Have functions of the user's opened while rows are worked off, and errors of theirs name the operator."""
+        """Have functions of the user's opened while rows are processed, and errors of theirs name the operator."""
         functions = getattr(self._node.declaration, "user_functions", ())
         try:
             for each in functions:
@@ -210,6 +209,17 @@ class TableTask:
         finally:
             for each in functions:
                 _close(each)
+
+
+def _epoch_time(at: VertexTime, now_ms: int, epoch: int) -> EpochTime:
+    return EpochTime(at.before, at.after, now_ms, at.is_final, epoch, keeps_state=at.keeps_state)
+
+
+def _counted(metrics: InMemoryMetricGroup, late_rows: int) -> dict[MetricName, MetricReport]:
+    counted = dict(metrics.reports())
+    if late_rows:
+        counted[MetricName(LATE_DROPPED)] = CounterReport(late_rows)
+    return counted
 
 
 def _close(function: Any) -> None:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
 from headrace.graph.job_graph import JobGraph, JobVertex
 from headrace.graph.table_job import fragment_of, producer_of
+from headrace.operators.io import SinkDeclaration, SourceDeclaration
 from headrace.operators.table.bridge import TableToStream
 from headrace.operators.table.declarations import StatefulNode, TableWatermarkDeclaration
 from headrace.operators.table.steps import reads_watermark
@@ -37,6 +38,8 @@ class VertexTime:
     is_idle: bool = False
     #: How far the rows that come out of it may be behind `after`.
     held_ms: int = 0
+    #: Whether the state behind the epoch is written; False if the job ends with it and nothing reads that state.
+    keeps_state: bool = True
 
     @property
     def behind(self) -> int:
@@ -78,7 +81,11 @@ def vertex_times(
                 after = max(seen, _merged(producers))
             is_idle = not is_final and all(time.is_idle or time.is_final for time in producers)
         times[vertex.vertex_id] = VertexTime(seen, after, is_final, is_idle, _holds_back_ms(vertex))
-    return times
+    if plan.keeps_last_state or len(vertices) < len(job.vertices):
+        return times
+    if not all(time.is_final for time in times.values()):
+        return times
+    return {vertex_id: replace(time, keeps_state=False) for vertex_id, time in times.items()}
 
 
 def _merged(producers: Sequence[VertexTime]) -> int:
@@ -118,6 +125,8 @@ def needs_event_time(job: JobGraph, vertex_id: str) -> bool:
             return True
         if isinstance(declaration, StatefulNode) and declaration.goes_by_watermark:
             return True
+        if isinstance(declaration, SinkDeclaration) and declaration.sink.goes_by_watermark:
+            return True
         if needs_event_time(job, edge.target_vertex):
             return True
     return False
@@ -144,17 +153,23 @@ def next_watermarks(job: JobGraph, vertices: Sequence[JobVertex], known: Mapping
 def scan_watermark(vertex: JobVertex, plan: EpochPlan) -> int:
     """Return the lowest watermark that subtasks of a scan had reached before the epoch, without those that idle."""
     parts = subtask_plans(vertex, plan)
-    active = [
-        part
-        for part in parts
-        if not part.has_ended and not (part.open_splits and part.open_splits <= part.idle_splits)
-    ]
+    active = [part for part in parts if not part.has_ended and not is_idle(vertex, part)]
     if not active:
         # All of them idle: time stands still where the furthest is; all ended: it is over.
         ended = all(part.has_ended for part in parts)
         idle = max((seen_by(part, vertex.head.operator_id) for part in parts), default=MIN_WATERMARK)
         return MAX_WATERMARK if ended else idle
     return min(seen_by(part, vertex.head.operator_id) for part in active)
+
+
+def is_idle(vertex: JobVertex, part: SubtaskPlan) -> bool:
+    """Whether a subtask of a scan is left out of the watermark: all its splits idle, or it has none to read.
+
+    Without an idle timeout no subtask is: one without a split may get one with older rows.
+    """
+    declaration = vertex.head.declaration
+    assert isinstance(declaration, SourceDeclaration), "only scans have splits"
+    return declaration.idleness_ms is not None and part.open_splits <= part.idle_splits
 
 
 def watermark_of_rows(vertex: JobVertex, plan: EpochPlan, time: VertexTime) -> int | None:

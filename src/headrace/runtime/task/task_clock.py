@@ -38,18 +38,24 @@ class RecordingClock(TaskClock):
 
     def __init__(self) -> None:
         self._readings = array("q")
+        #: Whether there is any use in noting more in this epoch.
+        self.is_noted = True
 
     def now_ms(self) -> int:
-        reading = clock.now_ms()
-        self._readings.append(reading)
-        return reading
+        return self._noted(clock.now_ms())
 
     def seconds(self) -> float:
-        reading = time.monotonic_ns()
-        self._readings.append(reading)
-        return reading / 1e9
+        return self._noted(time.monotonic_ns()) / 1e9
+
+    def _noted(self, reading: int) -> int:
+        if self.is_noted:
+            self._readings.append(reading)
+        elif self._readings:
+            self._readings = array("q")
+        return reading
 
     def begin_epoch(self, piece_size: int) -> int:
+        self.is_noted = True
         self._readings = array("q", [piece_size])
         return piece_size
 

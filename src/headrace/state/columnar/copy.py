@@ -17,9 +17,10 @@ from contextlib import closing, contextmanager
 from dataclasses import asdict
 from typing import IO, Any
 
-from headrace.errors import StateError
+from headrace.errors import StateError, StateMigrationError
 from headrace.state.changes import ChangeReader
 from headrace.state.columnar.slots import SlotTable, TableLayout, TableSize
+from headrace.state.columns import ColumnType
 from headrace.state.handles import StateChain, StateFile
 from headrace.state.row_sets import RowSet
 from headrace.state.sections import rows_in
@@ -118,6 +119,7 @@ class TableCopy:
             for file in files:
                 for name, rows in self._row_sets(file, groups):
                     if name in self.tables:
+                        _check_form(self.tables[name].layout, rows, file)
                         self.tables[name].apply(rows)
             self._vacuum()
             tables = {name: asdict(table.size) for name, table in self.tables.items()}
@@ -200,6 +202,33 @@ class TableCopy:
         with open(f"{path}.new", "w", encoding="ascii") as file:
             json.dump(mark, file)
         os.replace(f"{path}.new", path)
+
+
+def _check_form(layout: TableLayout, rows: RowSet, file: StateFile) -> None:
+    """Refuse rows that an operator does not keep like this, or not any more: their bytes would be misread.
+
+    Raises:
+        StateMigrationError: If keys or columns are others.
+    """
+    if not len(rows):
+        return
+    differences = []
+    if rows.keys.shape[1] != layout.key_words:
+        differences.append(f"rows have keys of {rows.keys.shape[1]} numbers instead of {layout.key_words}")
+    if (rows.owners is not None) != layout.has_owners:
+        differences.append("rows have another kind of key")
+    for column in layout.columns:
+        kind = rows.types.get(column.name)
+        if kind is None:
+            differences.append(f"column {column.name} is missing")
+        elif ColumnType(column.name, kind).raw != column.raw:
+            differences.append(f"column {column.name} is {kind} instead of {column.arrow}")
+    if differences:
+        raise StateMigrationError(
+            f"cannot restore table '{layout.name}' of this query's state: {', '.join(differences)} ({file.path})",
+            hint="the savepoint or checkpoint is of another version of headrace, or of another query: start the job "
+            "without it, or restore it with the version that wrote it",
+        )
 
 
 def _row_sets(file: StateFile, groups: range) -> Iterator[tuple[str, RowSet]]:

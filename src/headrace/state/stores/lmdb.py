@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from itertools import repeat
 from typing import Any
 
 import lmdb
@@ -79,7 +80,11 @@ class LmdbStore:
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[bytes | None]:
         """Return the values under keys, in the order of the keys."""
-        return list(map(self.reader(table), keys))
+        handle = self._tables.get(table)
+        if handle is None or self._transaction is None:
+            return [None] * len(keys)
+        get: Any = self._transaction.get
+        return list(map(get, keys, repeat(None), repeat(handle)))
 
     def reader(self, table: str) -> Any:
         """Return ``get`` of one table, bound: the fastest way to many keys."""

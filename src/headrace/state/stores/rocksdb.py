@@ -163,7 +163,7 @@ class RocksDBStore:
         count = _FIRST_CHUNK
         while lower is not None:
             if generation != self._generation:
-                raise StateError(f"table '{table}' was scanned beyond the end of the epoch")
+                raise StateError(f"table '{table}' was scanned after the end of the epoch")
             # In chunks, each with its own iterator: an open one would keep the database from being closed.
             chunk, lower = self._chunk(lower, end, count)
             for key, value in chunk:

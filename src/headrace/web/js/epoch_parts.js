@@ -6,8 +6,8 @@ export function partClass(part) {
   return part.kind === "level" ? `part-level-${part.level % 4}` : `part-${part.kind}`;
 }
 
-export function partName(part, names) {
-  const plain = { planning: "planning", spark: "Spark: scheduling and shuffling", publishing: "publishing", checkpoint: "checkpoint" }[part.kind];
+export function partName(part, names, isLive = false) {
+  const plain = { planning: "planning", spark: isLive ? "acknowledging" : "Spark: scheduling and shuffling", publishing: "publishing", checkpoint: "checkpoint" }[part.kind];
   if (plain) return plain;
   const vertices = names?.[part.level] ?? [];
   return vertices.length ? `level ${part.level}: ${vertices.join(", ")}` : `level ${part.level}`;

@@ -98,7 +98,7 @@ function navigate() {
   document.querySelectorAll("dialog").forEach((dialog) => dialog.remove());
   if (!found) {
     app.view = null;
-    render(document.getElementById("main"), h("p", { class: "empty" }, "There is no such page. ", h("a", { href: "#/" }, "All jobs")));
+    render(document.getElementById("main"), h("p", { class: "empty" }, "Page not found. ", h("a", { href: "#/" }, "All jobs")));
     paintBar();
     return;
   }

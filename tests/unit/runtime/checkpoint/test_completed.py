@@ -13,11 +13,7 @@ from headrace.config.options.checkpointing import ExternalizedCheckpointRetentio
 from headrace.errors import InvariantViolation
 from headrace.runtime.checkpoint.completed import CompletedCheckpointStore, Freed
 from headrace.runtime.checkpoint.savepoints import write_savepoint
-from headrace.runtime.checkpoint.storage import (
-    CheckpointDirectory,
-    StoredCheckpoint,
-    discard,
-)
+from headrace.runtime.checkpoint.storage import CheckpointDirectory, StoredCheckpoint
 from tests.unit.runtime.checkpoint.snapshots import checkpoint, written
 
 
@@ -41,6 +37,7 @@ def test_as_many_stay_as_are_asked_for() -> None:
     assert kept.add(first) == Freed()
     assert kept.add(second) == Freed()
     assert kept.add(third) == Freed((first,))
+    kept.deleted([first])
     assert kept.checkpoints == (third, second)
     assert kept.latest == third
 
@@ -49,7 +46,9 @@ def test_a_file_is_free_when_the_last_checkpoint_that_names_it_goes() -> None:
     kept = store(retained=2)
     kept.add(stored(1, "/base", "/1"))
     kept.add(stored(2, "/base", "/1", "/2"))
-    assert kept.add(stored(3, "/merged")).files == ()
+    freed = kept.add(stored(3, "/merged"))
+    assert freed.files == ()
+    kept.deleted(freed.checkpoints)
     assert kept.named_files() == {"/base", "/1", "/2", "/merged"}
     assert kept.add(stored(4, "/merged", "/4")).files == ("/1", "/2", "/base")
 
@@ -63,7 +62,22 @@ def test_files_of_a_withdrawn_checkpoint_that_may_be_there_stay_until_a_later_on
     assert kept.latest == stored(1, "/base")
     freed = kept.add(stored(3, "/merged"))
     assert freed == Freed((stored(1, "/base"), withdrawn), ("/2", "/base"))
-    kept.hold([withdrawn])  # it is older than what there is now
+    kept.deleted(freed.checkpoints)
+    assert kept.named_files() == {"/merged"}
+
+
+def test_a_checkpoint_that_could_not_be_deleted_holds_its_files_until_it_can() -> None:
+    kept = store()
+    first, second, third = stored(1, "/base", "/1"), stored(2, "/base", "/2"), stored(3, "/merged")
+    kept.add(first)
+    assert kept.add(second) == Freed((first,), ("/1",))
+    # It is still there: nobody has said otherwise.
+    assert kept.named_files() == {"/base", "/1", "/2"}
+    assert kept.retire(["/1"]) == ()
+    assert kept.add(third) == Freed((first, second), ("/1", "/2", "/base"))
+    kept.deleted([first])
+    assert kept.named_files() == {"/base", "/2", "/merged"}
+    kept.deleted([second])
     assert kept.named_files() == {"/merged"}
 
 
@@ -105,7 +119,9 @@ def test_what_a_job_starts_from_without_claiming_it_is_never_deleted() -> None:
     assert kept.latest is None
     kept.add(stored(10, "/theirs", "/ours"))
     assert kept.retire(["/theirs"]) == ()
-    assert kept.add(stored(11)).files == ("/ours",)
+    freed = kept.add(stored(11))
+    assert freed.files == ("/ours",)
+    kept.deleted(freed.checkpoints)
     assert kept.end(JobStatus.FINISHED).files == ()
 
 
@@ -115,6 +131,7 @@ def test_what_a_job_claims_goes_like_its_own() -> None:
     kept.start_from(claimed, claim=True)
     assert kept.latest == claimed
     assert kept.add(stored(10, "/taken")) == Freed((claimed,), ("/old",))
+    kept.deleted([claimed])
     assert kept.add(stored(11)).files == ("/taken",)
 
 
@@ -152,7 +169,9 @@ def test_the_policy_says_what_stays_when_a_job_ends(
 ) -> None:
     kept = store(retention=retention)
     kept.add(stored(1, "/a"))
-    assert kept.end(status) == (Freed() if stays else Freed((stored(1, "/a"),), ("/a",)))
+    freed = kept.end(status)
+    assert freed == (Freed() if stays else Freed((stored(1, "/a"),), ("/a",)))
+    kept.deleted(freed.checkpoints)
     assert kept.named_files() == ({"/a"} if stays else frozenset())
 
 
@@ -168,7 +187,7 @@ def test_everything_stays_if_the_next_start_continues_from_it(
 
 
 def test_a_job_that_runs_has_not_ended() -> None:
-    with pytest.raises(InvariantViolation, match="RUNNING has not ended"):
+    with pytest.raises(InvariantViolation, match="the job has not ended: it is RUNNING"):
         store().end(JobStatus.RUNNING)
 
 
@@ -195,12 +214,13 @@ def test_no_file_is_deleted_that_is_needed_and_none_is_left_for_ever(
             everything.add(f"/m{number}")
             deleted |= set(kept.retire(merged))
         freed = kept.unpin(number) if step == "fail" else kept.add(stored(number, *before))
+        kept.deleted(freed.checkpoints)
         assert not deleted & set(freed.files), "deleted twice"
         deleted |= set(freed.files)
         needed = set(live) | kept.named_files()
         assert not deleted & needed
         assert everything - deleted == needed
-    kept.end(JobStatus.FINISHED)
+    kept.deleted(kept.end(JobStatus.FINISHED).checkpoints)
     assert kept.named_files() == frozenset()
 
 
@@ -214,10 +234,10 @@ def test_a_claimed_savepoint_goes_file_by_file_and_then_as_a_whole(tmp_path: Pat
     kept.start_from(savepoint, claim=True)
     home = CheckpointDirectory(str(tmp_path / "own"), "a" * 32)
     freed = kept.add(home.write(checkpoint(2, second)))
-    discard(freed.checkpoints, freed.files)
+    kept.deleted(home.discard(freed.checkpoints, freed.files))
     assert [path.name for path in Path(savepoint.path).iterdir()] == [Path(second).name]
     freed = kept.add(home.write(checkpoint(3)))
-    discard(freed.checkpoints, freed.files)
+    kept.deleted(home.discard(freed.checkpoints, freed.files))
     assert list(Path(savepoint.path).iterdir()) == []
     assert [number for number, _ in home.list_checkpoints()] == [3]
     assert not Path(first).exists()

@@ -242,6 +242,17 @@ def test_deleting_everything_stops_as_soon_as_another_leads(lease: Lease) -> Non
     assert ids(lease.directory(2)) == [1]
 
 
+def test_state_files_stay_if_another_leads_before_the_last_of_everything_is_deleted(lease: Lease) -> None:
+    first = lease.directory(1)
+    first.take_over()
+    complete(first, 1)
+    # It looks before the checkpoint, and before the fence, which comes first among the rest.
+    lease.stop_after(2, lease.pass_on)
+    with pytest.raises(LeadershipError):
+        first.delete_all()
+    assert list_directory(first.shared_directory) == ["1.change"]
+
+
 def test_a_discarded_checkpoint_leaves_nothing_behind(lease: Lease) -> None:
     first = lease.directory(1)
     first.take_over()

@@ -1,13 +1,13 @@
 """What the next start of a program does: after FINISHED, FAILED, CANCELED, a stop with savepoint, and a kill.
 
-With and without high availability, and whatever `externalized-checkpoint-retention` says. The table is in
-docs/design/0021-next-start.md.
+With and without high availability, in epochs and live, and whatever `externalized-checkpoint-retention` says. The table
+is in docs/design/0021-next-start.md.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
@@ -29,8 +29,10 @@ from headrace.runtime.run.job_run import EpochSummary
 from headrace.storage.files import list_directory
 from headrace.storage.paths import join_path
 from headrace.testing.mini_cluster import MiniJob
+from tests.unit.runtime import test_live
 from tests.unit.runtime.fakes import MarkedSink
 from tests.unit.runtime.jobs import job_graph, make_env, wait_for_checkpoints
+from tests.unit.runtime.test_live import PacedEnumerator
 from tests.unit.runtime.test_recovery import COUNTED, NUMBERS, counting, output_of
 
 RETENTIONS = list(Retention)
@@ -49,6 +51,13 @@ class Broken(Exception):
 class Program:
     """One program, started again and again, with or without high availability."""
 
+    define: Callable[..., Any] = staticmethod(counting)
+    #: How many records it reads, and what it writes.
+    numbers: int = NUMBERS
+    expected: Sequence[Any] = COUNTED
+    #: Options of its mode.
+    mode: Mapping[str, str] = {}
+
     def __init__(self, directory: Path, *, is_available: bool = True, deletes_results: bool = False) -> None:
         self.directory = directory
         self.is_available = is_available
@@ -60,8 +69,8 @@ class Program:
         """Start it as a new process would, with the next fencing token."""
         self.starts += 1
         env = make_env(2)
-        counting(env).sink_to(self.sink).uid("sink")
-        values = {**OPTIONS, "execution.checkpointing.dir": self.directory / "state", **options}
+        self.define(env).sink_to(self.sink).uid("sink")
+        values = {**OPTIONS, **self.mode, "execution.checkpointing.dir": self.directory / "state", **options}
         configuration = Configuration({key: str(value) for key, value in values.items() if value is not None})
         started: Future[MiniJob] = Future()
 
@@ -124,7 +133,26 @@ class Program:
         ]
 
     def is_exact(self) -> bool:
-        return Counter(output_of(self.sink.name)) == Counter(COUNTED)
+        return Counter(output_of(self.sink.name)) == Counter(self.expected)
+
+
+class LiveProgram(Program):
+    """The same, live: its sources wait for barriers, so that it is in the middle of its input when it ends."""
+
+    define = staticmethod(test_live.counting)
+    numbers = test_live.RECORDS
+    expected = test_live.COUNTED
+    mode = test_live.LIVE
+
+    def start(self, after_epoch: Callable[[int], None] = lambda _: None, **options: Any) -> MiniJob:
+        PacedEnumerator.epochs = 0
+
+        def count(epoch: int) -> None:
+            assert PacedEnumerator.epochs is not None
+            PacedEnumerator.epochs += 1
+            after_epoch(epoch)
+
+        return super().start(count, **options)
 
 
 def _at(epoch: int, action: Callable[[], object]) -> Callable[[int], None]:
@@ -135,9 +163,10 @@ def _fail() -> None:
     raise Broken("the disk is on fire")
 
 
-@pytest.fixture
-def program(tmp_path: Path) -> Program:
-    return Program(tmp_path)
+@pytest.fixture(params=[Program, LiveProgram], ids=["epochs", "live"])
+def program(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Program]:
+    yield request.param(tmp_path)
+    PacedEnumerator.epochs = None
 
 
 def retained_as(retention: Retention) -> dict[str, Any]:
@@ -175,7 +204,7 @@ def test_after_failed_checkpoints_stay_and_it_continues_from_the_newest(
     program.start().wait()
     assert program.job.master.restored_from == newest
     assert f"(Broken: the disk is on fire): it continues from checkpoint {newest}" in caplog.text
-    assert program.job.progress.records < NUMBERS
+    assert program.job.progress.records < program.numbers
     assert program.is_exact()
     # And so it has finished, once and for all.
     assert not program.job_directory.exists()
@@ -202,7 +231,7 @@ def test_after_canceled_it_is_refused_with_what_to_do(
         assert f"its last checkpoint is {left[0]}" in hint
         # The way that the message names.
         program.start(**{"execution.state-recovery.path": left[0]}).wait()
-        assert program.job.progress.records < NUMBERS
+        assert program.job.progress.records < program.numbers
         assert program.is_exact()
         assert all(Path(path, "_metadata").exists() for path in left), (
             "a retained checkpoint stays its owner's"
@@ -222,7 +251,7 @@ def test_a_canceled_job_runs_again_from_the_beginning_when_its_result_is_deleted
     assert result is not None
     Path(result.path).unlink()
     program.start().wait()
-    assert program.job.progress.records == NUMBERS
+    assert program.job.progress.records == program.numbers
 
 
 @pytest.mark.parametrize("retention", RETENTIONS)
@@ -276,20 +305,21 @@ def test_a_result_is_deleted_when_the_job_is_cleaned_up_if_the_options_say_so(
     program.end("FINISHED", monkeypatch)
     assert program.result() is None
     program.start().wait()
-    assert program.job.progress.records == NUMBERS
+    assert program.job.progress.records == program.numbers
 
 
 @pytest.mark.parametrize(
     "status", ["FAILED", *(pytest.param(status, marks=pytest.mark.slow) for status in ("FINISHED", "killed"))]
 )
 def test_on_an_object_store_it_is_the_same(
-    program: Program, s3: str, status: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, s3: str, status: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    program = Program(tmp_path)
     stored = {"execution.checkpointing.dir": s3, "headrace.epoch.max-records": 10}
     program.end(status, monkeypatch, **stored)
     for _ in range(2):
         program.start(**stored).wait()
-        assert program.job.progress.records < NUMBERS
+        assert program.job.progress.records < program.numbers
         assert program.is_exact()
     assert program.job.progress.records == 0
     assert list_directory(join_path(s3, program.job_id)) == []
@@ -299,14 +329,15 @@ def test_on_an_object_store_it_is_the_same(
 
 
 def test_a_job_that_failed_before_its_first_checkpoint_starts_over_and_says_so(
-    program: Program, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    program = Program(tmp_path)  # in epochs: the source of the live one waits for the barriers of checkpoints
     rarely = {"execution.checkpointing.interval": "1 h"}
     with pytest.raises(Broken):
         program.start(_at(3, _fail), **rarely).wait()
     program.start(**rarely).wait()
     assert "it continues from its beginning" in caplog.text
-    assert program.job.progress.records == NUMBERS
+    assert program.job.progress.records == program.numbers
     assert program.is_exact()
 
 
@@ -322,7 +353,7 @@ def test_a_failed_job_without_checkpointing_is_refused_because_its_output_is_out
     assert f"delete {result.path}" in (caught.value.hint or "")
     Path(result.path).unlink()
     program.start(**never).wait()
-    assert program.job.progress.records == NUMBERS
+    assert program.job.progress.records == program.numbers
 
 
 # -- a driver that is lost while it cleans up ----------------------------------------------------------
@@ -356,11 +387,10 @@ def test_a_driver_that_is_lost_when_its_result_is_written_down_is_followed_by_on
     )
 
 
-def _only_before_the_end(discard: Callable[..., None]) -> Callable[..., None]:
-    def discard_while_it_runs(directory: CheckpointDirectory, checkpoints: Any, files: Any) -> None:
+def _only_before_the_end(discard: Callable[..., Any]) -> Callable[..., Any]:
+    def discard_while_it_runs(directory: CheckpointDirectory, checkpoints: Any, files: Any) -> Any:
         ended = list(directory_of_results(directory).glob("*_DIRTY.json"))
-        if not ended:
-            discard(directory, checkpoints, files)
+        return () if ended else discard(directory, checkpoints, files)
 
     return discard_while_it_runs
 
@@ -399,7 +429,9 @@ def test_a_job_with_damaged_state_fails_at_once_and_is_never_started_from_zero(
         assert any(path in caught.value.message for path in program.checkpoints()), "and the checkpoint"
         assert "headrace run -s" in (caught.value.hint or "")
         assert program.job.progress.restarts == 0
-        assert Counter(output_of(program.sink.name)) <= Counter(COUNTED), "nothing is published twice"
+        assert Counter(output_of(program.sink.name)) <= Counter(program.expected), (
+            "nothing is published twice"
+        )
     # The way out that the message names.
     assert f"delete {program.job_directory}" in (caught.value.hint or "")
 
@@ -432,7 +464,7 @@ def test_checkpoints_of_drivers_that_no_longer_led_are_no_reason_to_start_from_z
     for path in hidden:
         path.rename(program.job_directory / path.name)
     program.starts = 2
-    with pytest.raises(DamagedStateError, match="is of a driver that no longer led") as caught:
+    with pytest.raises(DamagedStateError, match="was written by a driver that no longer led") as caught:
         program.start()
     assert "from the beginning" in (caught.value.hint or "")
     assert len(program.checkpoints()) == len(hidden)
@@ -459,8 +491,8 @@ def test_without_high_availability_every_start_is_a_new_job(
     assert not (tmp_path / "results").exists()
     if left:  # whoever wants to continue says from where
         program.start(**{"execution.state-recovery.path": left[0]}).wait()
-        assert program.job.progress.records < NUMBERS
+        assert program.job.progress.records < program.numbers
         assert program.is_exact()
     program.start().wait()
-    assert program.job.progress.records == NUMBERS
+    assert program.job.progress.records == program.numbers
     assert program.job.master.restored_from is None

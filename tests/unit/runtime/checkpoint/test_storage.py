@@ -79,7 +79,7 @@ def test_nothing_is_there_before_the_first(home: CheckpointDirectory) -> None:
 
 def test_a_checkpoint_never_replaces_another(home: CheckpointDirectory) -> None:
     first = complete(home, 1)
-    with pytest.raises(CheckpointError, match=r"checkpoint 1 of job a+ is there already") as caught:
+    with pytest.raises(CheckpointError, match=r"checkpoint 1 of job a+ already exists") as caught:
         home.write(checkpoint(1))
     assert "another process" in (caught.value.hint or "")
     assert load_checkpoint(home.checkpoint_directory(1)).metadata == first
@@ -142,6 +142,41 @@ def test_a_withdrawn_checkpoint_that_cannot_be_deleted_does_not_count_and_is_nam
     assert home.withdrawn == (newest,), "the other one is gone"
 
 
+def test_files_stay_with_a_checkpoint_that_cannot_be_deleted(
+    home: CheckpointDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    complete(home, 1)
+    [stored] = home.valid()
+    named = [file.path for file in stored.metadata.files()]
+
+    def refuse(paths: Iterable[str]) -> None:
+        raise PermissionError("no")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(storage, "delete_files", refuse)
+        assert home.discard([stored], named) == ()
+    assert home.valid() == [stored]
+    assert home.discard([stored], named) == (stored,)
+    assert home.list_checkpoints() == []
+    assert list_directory(home.shared_directory) == []
+
+
+def test_a_checkpoint_stays_if_nobody_can_be_told_that_it_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = CheckpointDirectory(str(tmp_path), JOB, leader=3)
+    complete(home, 1)
+    [stored] = home.valid()
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "no space left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(storage, "announce_drops", full)
+        assert home.discard([stored], [file.path for file in stored.metadata.files()]) == ()
+    assert home.valid() == [stored]
+
+
 def test_all_of_a_job_is_deleted(home: CheckpointDirectory) -> None:
     complete(home, 1)
     home.delete_all()
@@ -176,7 +211,7 @@ def test_a_checkpoint_is_loaded_by_directory_or_file_with_or_without_scheme(
 
 def test_a_missing_one_is_named_with_a_way_to_a_present_one(home: CheckpointDirectory) -> None:
     complete(home, 3)
-    with pytest.raises(StateError, match="no checkpoint or savepoint at") as caught:
+    with pytest.raises(StateError, match="no checkpoint or savepoint found at") as caught:
         load_checkpoint(home.path)
     assert "chk-3" in (caught.value.hint or "")
     with pytest.raises(StateError) as caught:
@@ -348,7 +383,7 @@ def test_a_checkpoint_that_a_former_leader_completes_later_does_not_count(
         found = second.latest_valid().checkpoint
     assert found is not None
     assert found.metadata.checkpoint_id == 1
-    assert "checkpoint 2 is of a driver that no longer led" in caplog.text
+    assert "checkpoint 2 was written by a driver that no longer led" in caplog.text
     assert [stored.metadata.checkpoint_id for stored in second.valid()] == [1]
 
     second.write(checkpoint(3))

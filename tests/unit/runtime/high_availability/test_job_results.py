@@ -12,6 +12,7 @@ from headrace.errors import ConfigurationError, LeadershipError
 from headrace.runtime.high_availability.job_results import FileJobResults, JobResult
 from headrace.runtime.high_availability.leadership import Leadership, lasting_job_id
 from headrace.runtime.high_availability.lease import HighAvailabilitySettings
+from headrace.storage import local
 from tests.unit.storage.remote import mount
 
 JOB = "a" * 32
@@ -44,6 +45,16 @@ def test_a_result_is_dirty_until_the_job_is_cleaned_up(place: str) -> None:
     assert results.dirty() == []
     results.remove(JOB)
     assert results.find(JOB) is None
+
+
+def test_the_directory_of_results_survives_a_power_loss_whoever_created_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a" / "results").mkdir(parents=True)
+    synced: list[str] = []
+    monkeypatch.setattr(local, "sync_file", synced.append)
+    FileJobResults(str(tmp_path / "a" / "results")).add_dirty(RESULT)
+    assert {str(tmp_path / "a" / "results"), str(tmp_path / "a"), str(tmp_path)} <= set(synced)
 
 
 def test_with_delete_on_commit_a_clean_result_is_gone(place: str) -> None:

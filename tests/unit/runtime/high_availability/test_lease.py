@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import threading
 from pathlib import Path
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from headrace.config.configuration import Configuration
 from headrace.errors import ConfigurationError, LeadershipError
+from headrace.runtime.high_availability.leadership import Leadership
 from headrace.runtime.high_availability.lease import HighAvailabilitySettings, LeaderLease, LeaseKeeper
 
 
@@ -204,6 +206,17 @@ def test_waiting_in_vain_says_who_leads_and_what_to_do(make, clock: Clock) -> No
     with pytest.raises(LeadershipError, match=r"process \d+ on \S+ \('visits'\) leads 'cluster'") as caught:
         second.acquire(30, sleep=sleep)
     assert "high-availability.cluster-id" in (caught.value.hint or "")
+
+
+def test_a_program_says_in_its_log_for_whom_it_waits_and_how_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    LeaderLease(settings_at(tmp_path), name="visits").try_acquire()
+    monkeypatch.setattr(LeaderLease, "acquire", lambda lease, timeout_s: lease.ensure_leader())
+    with caplog.at_level(logging.INFO), pytest.raises(LeadershipError):
+        Leadership(settings_at(tmp_path), "visits")
+    assert "('visits') leads 'cluster'" in caplog.text
+    assert "waiting up to 25 s" in caplog.text
 
 
 def test_of_many_at_once_one_leads(tmp_path: Path) -> None:

@@ -110,6 +110,29 @@ def test_other_causes_are_said(more: dict[str, object], said: str) -> None:
     assert said in explain_epoch(epoch(**more), LEVELS).text
 
 
+def test_a_live_job_speaks_of_barriers_and_never_of_epochs() -> None:
+    ways = [
+        epoch(),
+        epoch(levels=((10_000, 10_050), (10_900, 10_950))),
+        epoch(late_publishing_ms=5_000.0),
+        epoch(checkpoint_ms=5_000.0),
+    ]
+    texts = [explain_epoch(way, LEVELS, is_live=True).text for way in ways]
+    assert "Level 1 (Reduce -> Sink) took 70 % of the time (700 ms). The barrier waits there" in texts[0]
+    assert "Acknowledging the barrier took 90 % of the time" in texts[1]
+    assert "The next barriers had to wait for the sink's committer." in texts[2]
+    assert "The next barrier waited for a checkpoint to be written" in texts[3]
+    assert not any("epoch" in text.lower() for text in texts)
+
+
+def test_skew_is_found_in_a_live_job_too() -> None:
+    shares = {SubtaskId("b", index): share(100, 100) for index in range(3)}
+    shares[SubtaskId("b", 3)] = share(680, 700)
+    text = explain_epoch(epoch(shares=shares), LEVELS, is_live=True).text
+    assert "it got 70 % of the records, so keys are skewed." in text
+    assert "The barrier waits there" not in text
+
+
 def test_an_epoch_is_slow_against_the_others_of_its_job() -> None:
     others = [epoch(number) for number in range(10)]
     usual = Usual.of(others)

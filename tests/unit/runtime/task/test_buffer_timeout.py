@@ -18,7 +18,7 @@ from tests.unit.runtime.jobs import make_env
 
 
 def sent_before_idle(tmp_path: object, *, of_job_ms: int, of_operator_ms: int | None) -> int:
-    """Have a subtask work off one of two buffers that wait; return how many it has sent then."""
+    """Have a subtask process one of two buffers that wait; return how many it has sent then."""
     env: StreamExecutionEnvironment = make_env(1)
     mapped = env.from_collection([1]).rebalance().map(lambda n: n)
     if of_operator_ms is not None:

@@ -18,10 +18,11 @@ from headrace.runtime.task.scratch import (
     remove_scratch,
     renew_scratch,
     scratch_directories,
+    sweep_scratch,
 )
 from headrace.runtime.task.settings import TaskSettings
 from headrace.state.stores.settings import RocksDBSettings, StoreSettings
-from headrace.util.host_directories import read_owner
+from headrace.util.host_directories import HeldDirectory, Owner, read_owner
 
 
 def test_rocksdb_is_on_disk_unless_told_otherwise() -> None:
@@ -73,6 +74,21 @@ def test_a_new_run_removes_the_copies_of_the_one_before(tmp_path: Path) -> None:
     assert second.exists()
     remove_run(settings, "second")
     assert not second.exists()
+    remove_scratch(settings)
+
+
+@pytest.mark.parametrize("who", ["the next driver", "the next worker"])
+def test_what_a_killed_job_has_left_is_removed_by(who: str, tmp_path: Path) -> None:
+    left = tmp_path / "headrace-left"
+    HeldDirectory(str(left), Owner.here("state files", job_id="ab" * 16)).let_go()
+    old = left.stat().st_mtime - 3600
+    os.utime(left / "lease", (old, old))
+    settings = TaskSettings(scratch_name="headrace-next", store=StoreSettings(directories=(str(tmp_path),)))
+    if who == "the next driver":
+        sweep_scratch(settings)
+    else:
+        copy_directory(settings, "first", "op", "0-of-1")
+    assert not left.exists()
     remove_scratch(settings)
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.operators.table.declarations import StatefulNode
-from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskPlan
+from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport
 from headrace.runtime.task import kept_tasks, table_task
 from headrace.runtime.task.settings import TaskSettings
 from headrace.runtime.task.table_task import TableTask, kept_table_tasks
@@ -35,8 +35,11 @@ class Worker:
         self._tasks = kept_table_tasks()
         self._chains: dict[str, StateChain] = {}
         self.made: list[TableTask] = []
+        self.reports: list[SubtaskReport] = []
 
-    def run(self, *keys: int, job: str = "job", is_final: bool = False) -> list[int]:
+    def run(
+        self, *keys: int, job: str = "job", is_final: bool = False, keeps_state: bool = True
+    ) -> list[int]:
         """Run an epoch of a job; returns the new counts of its keys."""
         settings = TaskSettings(job, scratch_parent=str(self._directory))
         chain = self._chains.setdefault(job, StateChain(job))
@@ -47,8 +50,11 @@ class Worker:
         make = partial(TableTask, self._graph, self._subtask, job, settings)
         with self._tasks.task((job, self._subtask), make) as task:
             self.made += [] if task in self.made else [task]
-            output, report = task.run(plan, VertexTime(0, 0, is_final=is_final), {0: rows})
-        self._chains[job] = chain.append(report.changes[self._operator_id])
+            at = VertexTime(0, 0, is_final=is_final, keeps_state=keeps_state)
+            output, report = task.run(plan, at, {0: rows})
+        self.reports.append(report)
+        if keeps_state:
+            self._chains[job] = chain.append(report.changes[self._operator_id])
         return [row["agg0"] for row in output.to_pylist() if row["__kind"] != 1]
 
     def end(self, job: str) -> None:
@@ -108,3 +114,10 @@ def test_nothing_stays_mapped_of_a_job_that_is_over(worker: Worker):
     worker.run(1, job="new")
     assert worker.open_files("cancelled") == 0
     assert worker.open_files("goes on") > 0
+
+
+def test_the_state_that_a_job_ends_with_is_not_written_if_nothing_reads_it(worker: Worker):
+    assert worker.run(1, 2) == [1, 1]
+    assert worker.run(2, 3, is_final=True, keeps_state=False) == [2, 1]
+    assert worker.reports[-1].changes == {}
+    assert (worker.reports[0].keeps_state, worker.reports[-1].keeps_state) == (True, False)

@@ -6,16 +6,18 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from headrace.connectors.base import Sink
 from headrace.connectors.blackhole import BlackholeSink
 from headrace.connectors.datagen.table import RangeTableSource
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
-from headrace.graph.job_graph import JobGraph
+from headrace.graph.job_graph import JobGraph, JobVertex
 from headrace.graph.table_job import TableInput, TableNode, build_table_job
 from headrace.operators.table.declarations import (
     AggSpec,
     GroupAggregateDeclaration,
     TableScanDeclaration,
     TableSinkDeclaration,
+    TableWatermarkSpec,
     TableWindowSpec,
     WindowAggregateDeclaration,
     WindowKind,
@@ -38,8 +40,17 @@ COUNT = (AggSpec("COUNT", (), N),)
 SCAN, NODE, SINK = range(3)
 
 
-def job(*, windowed: bool = True) -> JobGraph:
-    scan = TableScanDeclaration(RangeTableSource(("id",)), schema=(T,))
+class WaitingSink(BlackholeSink):
+    """Discards rows, and says that it waits for event time."""
+
+    @property
+    def goes_by_watermark(self) -> bool:
+        return True
+
+
+def job(*, windowed: bool = True, sink: Sink | None = None, idle_ms: int | None = None) -> JobGraph:
+    watermark = TableWatermarkSpec("t", idle_ms=idle_ms)
+    scan = TableScanDeclaration(RangeTableSource(("id",)), schema=(T,), watermark=watermark)
     node = (
         WindowAggregateDeclaration(
             (N,), TableWindowSpec(WindowKind.TUMBLE, "t", size_ms=5), (), COUNT, properties=()
@@ -52,7 +63,7 @@ def job(*, windowed: bool = True) -> JobGraph:
             TableNode(scan, "scan"),
             TableNode(node, "node", (TableInput(0, Fragment((), (T,))),)),
             TableNode(
-                TableSinkDeclaration(BlackholeSink(), schema=(N,)),
+                TableSinkDeclaration(sink or BlackholeSink(), schema=(N,)),
                 "sink",
                 (TableInput(1, Fragment((), (N,))),),
             ),
@@ -89,10 +100,22 @@ def test_operators_get_the_lowest_watermark_that_subtasks_of_a_scan_had_reached(
 
 
 def test_a_subtask_that_idles_or_has_ended_holds_nothing_up():
-    graph = job()
+    graph = job(idle_ms=1)
     idle = {"open_splits": frozenset("s"), "idle_splits": frozenset("s")}
     assert times(graph, plan(graph, {SCAN: [7, 9]}, **idle))[NODE][1] == 9
     assert times(graph, plan(graph, {SCAN: [7, 9]}, has_ended=True))[NODE][1] == 9
+
+
+def test_a_subtask_without_splits_holds_the_watermark_back_unless_there_is_an_idle_timeout():
+    seen = {SCAN: [MIN_WATERMARK, 9]}
+    busy = {"open_splits": frozenset("s")}
+    waiting, timed = job(), job(idle_ms=1)
+    assert times(waiting, plan(waiting, seen))[NODE][1] == MIN_WATERMARK
+    assert times(timed, plan(timed, seen, **busy))[NODE][1] == MIN_WATERMARK
+    reader = SubtaskId(timed.vertices[SCAN].vertex_id, 1)
+    epoch = plan(timed, seen)
+    epoch.subtasks[reader] = replace(epoch.subtasks[reader], open_splits=frozenset("s"))
+    assert times(timed, epoch)[NODE][1] == 9
 
 
 def test_time_never_goes_back():
@@ -113,6 +136,11 @@ def test_event_time_is_looked_at_only_where_something_goes_by_it():
     assert not needs_event_time(graph, node)
     grouped = job(windowed=False)
     assert not needs_event_time(grouped, grouped.vertices[SCAN].vertex_id)
+
+
+def test_event_time_is_looked_at_for_a_sink_that_waits_for_it():
+    waiting = job(windowed=False, sink=WaitingSink())
+    assert needs_event_time(waiting, waiting.vertices[SCAN].vertex_id)
 
 
 def test_what_scans_have_reached_is_what_follows_will_get():
@@ -181,3 +209,19 @@ def test_the_slowest_split_says_what_time_it_is():
     later = split_times(kept, "scan", {"slow": 2, "new": 50}, ended={"fast"})
     assert later == {"slow": 3, "new": 50}
     assert time_state(kept, "scan", 3, times) == {}
+
+
+def test_state_is_left_out_only_if_the_job_ends_with_the_epoch_and_nothing_reads_it():
+    graph = job()
+
+    def keeps(epoch: EpochPlan, vertices: list[JobVertex], *, is_final: bool) -> set[bool]:
+        found = vertex_times(graph, vertices, epoch, {graph.vertices[SCAN].vertex_id: is_final}, {})
+        return {time.keeps_state for time in found.values()}
+
+    read = plan(graph, {})
+    unread = replace(read, keeps_last_state=False)
+    everything = list(graph.vertices)
+    assert keeps(unread, everything, is_final=True) == {False}
+    assert keeps(unread, everything, is_final=False) == {True}
+    assert keeps(read, everything, is_final=True) == {True}
+    assert keeps(unread, everything[:-1], is_final=True) == {True}, "streams may come behind tables"

@@ -1,9 +1,13 @@
 from headrace.common import AssignerWithPeriodicWatermarksWrapper as AssignerWithPeriodicWatermarksWrapper
+from headrace.datastream.formats.avro import AvroRowDeserializationSchema as AvroRowDeserializationSchema
+from headrace.datastream.formats.avro import AvroRowSerializationSchema as AvroRowSerializationSchema
 from headrace.common import ByteArraySchema as ByteArraySchema
 from headrace.common import CompletableFuture as CompletableFuture
 from headrace.common import ConfigOption as ConfigOption
 from headrace.common import ConfigOptions as ConfigOptions
 from headrace.common import Configuration as Configuration
+from headrace.datastream.formats.csv import CsvRowDeserializationSchema as CsvRowDeserializationSchema
+from headrace.datastream.formats.csv import CsvRowSerializationSchema as CsvRowSerializationSchema
 from headrace.common import DeserializationSchema as DeserializationSchema
 from headrace.common import Duration as Duration
 from headrace.common import Encoder as Encoder
@@ -14,6 +18,8 @@ from headrace.common import JobClient as JobClient
 from headrace.common import JobExecutionResult as JobExecutionResult
 from headrace.common import JobID as JobID
 from headrace.common import JobStatus as JobStatus
+from headrace.datastream.formats.json import JsonRowDeserializationSchema as JsonRowDeserializationSchema
+from headrace.datastream.formats.json import JsonRowSerializationSchema as JsonRowSerializationSchema
 from headrace.common import RestartStrategies as RestartStrategies
 from headrace.common import RestartStrategyConfiguration as RestartStrategyConfiguration
 from headrace.common import Row as Row

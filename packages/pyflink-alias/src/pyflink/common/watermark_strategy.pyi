@@ -1,3 +1,4 @@
 from headrace.common.watermark_strategy import AssignerWithPeriodicWatermarksWrapper as AssignerWithPeriodicWatermarksWrapper
+from headrace.common.time import Duration as Duration
 from headrace.common.watermark_strategy import TimestampAssigner as TimestampAssigner
 from headrace.common.watermark_strategy import WatermarkStrategy as WatermarkStrategy

@@ -1,3 +1,5 @@
+from headrace.datastream.functions import AsyncRetryPredicate as AsyncRetryPredicate
+from headrace.datastream.functions import AsyncRetryStrategy as AsyncRetryStrategy
 from headrace.datastream.async_retry_strategies import ExponentialBackoffDelayRetryStrategy as ExponentialBackoffDelayRetryStrategy
 from headrace.datastream.async_retry_strategies import FixedDelayRetryStrategy as FixedDelayRetryStrategy
 from headrace.datastream.async_retry_strategies import NO_RETRY_STRATEGY as NO_RETRY_STRATEGY

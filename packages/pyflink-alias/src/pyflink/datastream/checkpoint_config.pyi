@@ -1,1 +1,4 @@
 from headrace.datastream.checkpoint_config import CheckpointConfig as CheckpointConfig
+from headrace.datastream.checkpointing_mode import CheckpointingMode as CheckpointingMode
+from headrace.common.time import Duration as Duration
+from headrace.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention as ExternalizedCheckpointRetention

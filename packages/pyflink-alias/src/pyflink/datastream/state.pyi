@@ -2,6 +2,7 @@ from headrace.datastream.state import AggregatingState as AggregatingState
 from headrace.datastream.state import AggregatingStateDescriptor as AggregatingStateDescriptor
 from headrace.datastream.state import AppendingState as AppendingState
 from headrace.datastream.state import BroadcastState as BroadcastState
+from headrace.common.time import Duration as Duration
 from headrace.datastream.state import ListState as ListState
 from headrace.datastream.state import ListStateDescriptor as ListStateDescriptor
 from headrace.datastream.state import MapState as MapState
@@ -14,5 +15,8 @@ from headrace.datastream.state import ReducingStateDescriptor as ReducingStateDe
 from headrace.datastream.state import State as State
 from headrace.datastream.state import StateDescriptor as StateDescriptor
 from headrace.datastream.state import StateTtlConfig as StateTtlConfig
+from headrace.common.time import Time as Time
+from headrace.common.typeinfo import TypeInformation as TypeInformation
+from headrace.common.typeinfo import Types as Types
 from headrace.datastream.state import ValueState as ValueState
 from headrace.datastream.state import ValueStateDescriptor as ValueStateDescriptor

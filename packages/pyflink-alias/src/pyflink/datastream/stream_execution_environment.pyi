@@ -1,1 +1,16 @@
+from headrace.datastream.checkpoint_config import CheckpointConfig as CheckpointConfig
+from headrace.datastream.checkpointing_mode import CheckpointingMode as CheckpointingMode
+from headrace.common.configuration import Configuration as Configuration
+from headrace.datastream.data_stream import DataStream as DataStream
+from headrace.common.execution_config import ExecutionConfig as ExecutionConfig
+from headrace.common.io import InputFormat as InputFormat
+from headrace.common.job_client import JobClient as JobClient
+from headrace.common.job_execution_result import JobExecutionResult as JobExecutionResult
+from headrace.datastream.utils import ResultTypeQueryable as ResultTypeQueryable
+from headrace.datastream.execution_mode import RuntimeExecutionMode as RuntimeExecutionMode
+from headrace.datastream.slot_sharing_group import SlotSharingGroup as SlotSharingGroup
+from headrace.datastream.connectors.base import Source as Source
 from headrace.datastream.stream_execution_environment import StreamExecutionEnvironment as StreamExecutionEnvironment
+from headrace.common.typeinfo import TypeInformation as TypeInformation
+from headrace.common.typeinfo import Types as Types
+from headrace.common.watermark_strategy import WatermarkStrategy as WatermarkStrategy

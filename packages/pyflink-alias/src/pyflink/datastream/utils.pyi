@@ -1,1 +1,14 @@
+from headrace.common.typeinfo import BasicArrayTypeInfo as BasicArrayTypeInfo
+from headrace.common.configuration import Configuration as Configuration
+from headrace.common.typeinfo import ExternalTypeInfo as ExternalTypeInfo
+from headrace.common.typeinfo import ListTypeInfo as ListTypeInfo
+from headrace.common.typeinfo import MapTypeInfo as MapTypeInfo
+from headrace.common.typeinfo import ObjectArrayTypeInfo as ObjectArrayTypeInfo
+from headrace.common.typeinfo import PrimitiveArrayTypeInfo as PrimitiveArrayTypeInfo
 from headrace.datastream.utils import ResultTypeQueryable as ResultTypeQueryable
+from headrace.common.types import Row as Row
+from headrace.common.types import RowKind as RowKind
+from headrace.common.typeinfo import RowTypeInfo as RowTypeInfo
+from headrace.common.typeinfo import TupleTypeInfo as TupleTypeInfo
+from headrace.common.typeinfo import TypeInformation as TypeInformation
+from headrace.common.typeinfo import Types as Types

@@ -13,6 +13,7 @@ from headrace.table import GroupWindowedTable as GroupWindowedTable
 from headrace.table import GroupedTable as GroupedTable
 from headrace.table import ListView as ListView
 from headrace.table import MapView as MapView
+from headrace.table import Module as Module
 from headrace.table import ModuleEntry as ModuleEntry
 from headrace.table import OverWindowedTable as OverWindowedTable
 from headrace.table import PlanReference as PlanReference

@@ -9,6 +9,8 @@ from headrace.table.catalog import CatalogPartitionSpec as CatalogPartitionSpec
 from headrace.table.catalog import CatalogTableStatistics as CatalogTableStatistics
 from headrace.table.catalog import Column as Column
 from headrace.table.catalog import ComputedColumn as ComputedColumn
+from headrace.common.configuration import Configuration as Configuration
+from headrace.table.types import DataType as DataType
 from headrace.table.catalog import HiveCatalog as HiveCatalog
 from headrace.table.catalog import JdbcCatalog as JdbcCatalog
 from headrace.table.catalog import MetadataColumn as MetadataColumn
@@ -16,3 +18,5 @@ from headrace.table.catalog import ObjectIdentifier as ObjectIdentifier
 from headrace.table.catalog import ObjectPath as ObjectPath
 from headrace.table.catalog import PhysicalColumn as PhysicalColumn
 from headrace.table.catalog import ResolvedSchema as ResolvedSchema
+from headrace.table.schema import Schema as Schema
+from headrace.table.table_schema import TableSchema as TableSchema

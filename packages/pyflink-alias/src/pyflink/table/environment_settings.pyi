@@ -1,1 +1,2 @@
+from headrace.common.configuration import Configuration as Configuration
 from headrace.table.environment_settings import EnvironmentSettings as EnvironmentSettings

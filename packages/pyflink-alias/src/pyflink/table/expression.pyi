@@ -1,3 +1,5 @@
+from headrace.table.types import DataType as DataType
+from headrace.table.types import DataTypes as DataTypes
 from headrace.table.expression import Expression as Expression
 from headrace.table.expression import JsonExistsOnError as JsonExistsOnError
 from headrace.table.expression import JsonOnNull as JsonOnNull

@@ -1,7 +1,12 @@
 from headrace.table.expressions import CURRENT_RANGE as CURRENT_RANGE
 from headrace.table.expressions import CURRENT_ROW as CURRENT_ROW
+from headrace.table.types import DataType as DataType
+from headrace.table.expression import Expression as Expression
+from headrace.table.expression import JsonOnNull as JsonOnNull
+from headrace.table.expression import TimePointUnit as TimePointUnit
 from headrace.table.expressions import UNBOUNDED_RANGE as UNBOUNDED_RANGE
 from headrace.table.expressions import UNBOUNDED_ROW as UNBOUNDED_ROW
+from headrace.table.udf import UserDefinedFunctionWrapper as UserDefinedFunctionWrapper
 from headrace.table.expressions import and_ as and_
 from headrace.table.expressions import array as array
 from headrace.table.expressions import atan2 as atan2

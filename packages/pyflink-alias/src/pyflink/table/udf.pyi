@@ -1,7 +1,10 @@
 from headrace.table.udf import AggregateFunction as AggregateFunction
 from headrace.table.udf import AsyncScalarFunction as AsyncScalarFunction
+from headrace.table.types import DataType as DataType
+from headrace.table.expression import Expression as Expression
 from headrace.table.udf import FunctionContext as FunctionContext
 from headrace.table.udf import ImperativeAggregateFunction as ImperativeAggregateFunction
+from headrace.metrics.metricbase import MetricGroup as MetricGroup
 from headrace.table.udf import ScalarFunction as ScalarFunction
 from headrace.table.udf import TableAggregateFunction as TableAggregateFunction
 from headrace.table.udf import TableFunction as TableFunction

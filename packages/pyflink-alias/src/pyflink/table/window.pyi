@@ -1,3 +1,4 @@
+from headrace.table.expression import Expression as Expression
 from headrace.table.window import GroupWindow as GroupWindow
 from headrace.table.window import Over as Over
 from headrace.table.window import OverWindow as OverWindow

@@ -28,7 +28,7 @@ function jobTabs(job) {
   const at = (...parts) => link("jobs", job.jid, ...parts);
   return [
     ["graph", "Graph", at()],
-    ["epochs", "Epochs", at("epochs")],
+    ["epochs", "Time line", at("epochs")],
     ["checkpoints", "Checkpoints", at("checkpoints")],
     ["back-pressure", "Back pressure", at("back-pressure")],
     ["exceptions", "Exceptions", at("exceptions")],

@@ -1,4 +1,5 @@
-// The time line of epochs: how long each took, by phase; what was read; checkpoints; and why one was slow.
+// The time line of a job: how long each epoch took, or each barrier of a live job, by phase; what was read; checkpoints;
+// and why one was slow.
 
 import { get } from "../api.js";
 import { room, ticks } from "../chart.js";
@@ -16,9 +17,14 @@ const LEFT = 58;
 const TOP = 22;
 const BOTTOM = 64;
 
+// What the columns of a job are called. A live job has no epochs: a column is the way of a barrier from its trigger until
+// all subtasks have acknowledged it, and its records are those that were read since the barrier before.
+const EPOCHS = { one: "epoch", One: "Epoch", many: "epochs", Many: "Epochs", rest: "In Spark", restHint: "scheduling and shuffling" };
+const BARRIERS = { one: "barrier", One: "Barrier", many: "barriers", Many: "Barriers", rest: "Acknowledging", restHint: "on the way to the driver" };
+
 export const timeline = jobView("timeline", {
   tab: "epochs",
-  title: "epochs",
+  title: "time line",
 
   async load(params, signal, state) {
     const known = state.epochs ?? [];
@@ -26,12 +32,13 @@ export const timeline = jobView("timeline", {
     const since = known.length > 2 ? known.at(-2).epoch : 0;
     const answer = await get(`/jobs/${params.job}/epochs?since=${since}`, signal);
     state.epochs = merged(known, answer.epochs, 120);
-    return { restarts: answer.restarts, rescales: answer.rescales, scaling: answer.scaling ?? [] };
+    return { restarts: answer.restarts, rescales: answer.rescales, scaling: answer.scaling ?? [], isLive: answer["is-live"] };
   },
 
-  body({ job, restarts, rescales, scaling }, params, state, ctx) {
+  body({ job, restarts, rescales, scaling, isLive }, params, state, ctx) {
     const epochs = state.epochs ?? [];
-    if (!epochs.length) return empty("No epoch is complete yet.");
+    const words = isLive ? BARRIERS : EPOCHS;
+    if (!epochs.length) return empty(`No ${words.one} is complete yet.`);
     const totals = epochs.map(totalOf);
     const usual = median(totals);
     const slow = epochs.filter((each) => each["is-slow"]);
@@ -41,14 +48,14 @@ export const timeline = jobView("timeline", {
     const of = (kind) => epochs.flatMap((each) => each.parts).filter((part) => part.kind === kind).reduce((sum, part) => sum + part.duration, 0);
     return h("div", { class: "stack" },
       figures(
-        figure("Median epoch", format.duration(usual), `last ${format.count(epochs.length)} epochs`),
-        figure("Records per epoch", format.short(median(epochs.map((each) => each.records))), "median"),
+        figure(`Median ${words.one}`, format.duration(usual), `last ${format.count(epochs.length)} ${words.many}`),
+        figure(`Records per ${words.one}`, format.short(median(epochs.map((each) => each.records))), "median"),
         figure("In operators", format.percent(of("level") / spent), "of the time"),
-        figure("In Spark", format.percent(of("spark") / spent), "scheduling and shuffling"),
+        figure(words.rest, format.percent(of("spark") / spent), words.restHint),
         figure("Publishing", format.percent(of("publishing") / spent), `checkpoints ${format.percent(of("checkpoint") / spent)}`),
-        figure("Slow epochs", format.count(slow.length), `${format.count(restarts)} restarts, ${format.count(rescales)} rescales`)),
-      panel("Epochs", h("div", { class: "body scroll" }, chart(epochs, totals, usual, picked, job)), legend(epochs, names)),
-      details(picked, names, usual, slow, job),
+        figure(`Slow ${words.many}`, format.count(slow.length), `${format.count(restarts)} restarts, ${format.count(rescales)} rescales`)),
+      panel(words.Many, h("div", { class: "body scroll" }, chart(epochs, totals, usual, picked, job, words)), legend(epochs, words)),
+      details(picked, names, slow, job, words),
       scaling.length > 0 && autoscaling(scaling));
   },
 });
@@ -70,14 +77,14 @@ function levelNames(job) {
   return names.map((each) => (each.length > 3 ? [...each.slice(0, 2), `${each.length - 2} more`] : each));
 }
 
-function legend(epochs, names) {
+function legend(epochs, words) {
   const shown = epochs.at(-1).parts;
   return h("div", { class: "legend right" },
-    shown.filter((part) => part.kind !== "level" || part.level < 4).map((part) => h("span", {}, h("i", { class: `key ${partClass(part)}` }), part.kind === "level" ? `level ${part.level}` : part.kind === "spark" ? "Spark" : part.kind)),
+    shown.filter((part) => part.kind !== "level" || part.level < 4).map((part) => h("span", {}, h("i", { class: `key ${partClass(part)}` }), part.kind === "level" ? `level ${part.level}` : part.kind === "spark" ? (words === EPOCHS ? "Spark" : "acknowledging") : part.kind)),
     h("span", {}, "◆ checkpoint"), h("span", {}, "▲ slow"));
 }
 
-function chart(epochs, totals, usual, picked, job) {
+function chart(epochs, totals, usual, picked, job, words) {
   const width = Math.max(560, room());
   const scale = ticks(Math.max(...totals));
   const most = scale.at(-1);
@@ -85,19 +92,19 @@ function chart(epochs, totals, usual, picked, job) {
   const plot = HEIGHT - TOP - BOTTOM;
   const toY = (ms) => TOP + (1 - ms / most) * plot;
   const mostRecords = Math.max(1, ...epochs.map((each) => each.records));
-  return s("svg", { class: "chart epochs-chart", width, height: HEIGHT, viewBox: `0 0 ${width} ${HEIGHT}`, role: "group", "aria-label": `Time line of the last ${epochs.length} epochs. Arrow keys go from epoch to epoch.` },
+  return s("svg", { class: "chart epochs-chart", width, height: HEIGHT, viewBox: `0 0 ${width} ${HEIGHT}`, role: "group", "aria-label": `Time line of the last ${epochs.length} ${words.many}. Arrow keys go from ${words.one} to ${words.one}.` },
     scale.map((value) => [
       s("line", { class: "axis", x1: LEFT, x2: width - 8, y1: toY(value), y2: toY(value) }),
       s("text", { x: LEFT - 6, y: toY(value) + 4, "text-anchor": "end" }, format.duration(value)),
     ]),
     s("line", { class: "median", x1: LEFT, x2: width - 8, y1: toY(usual), y2: toY(usual) }),
     s("text", { x: LEFT - 6, y: HEIGHT - BOTTOM + 34, "text-anchor": "end" }, "records"),
-    epochs.map((epoch, index) => column(epoch, { x: LEFT + index * slot, slot, toY, isPicked: epoch === picked, records: epoch.records / mostRecords, previous: epochs[index - 1], next: epochs[index + 1], job })),
+    epochs.map((epoch, index) => column(epoch, { x: LEFT + index * slot, slot, toY, isPicked: epoch === picked, records: epoch.records / mostRecords, previous: epochs[index - 1], next: epochs[index + 1], job, words })),
     s("text", { x: LEFT, y: HEIGHT - 4 }, `#${format.count(epochs[0].epoch)}, ${format.clock(epochs[0]["start-time"])}`),
     s("text", { x: LEFT + epochs.length * slot, y: HEIGHT - 4, "text-anchor": epochs.length * slot > 300 ? "end" : "start" }, epochs.length > 8 ? `#${format.count(epochs.at(-1).epoch)}, ${format.clock(epochs.at(-1)["end-time"])}` : ""));
 }
 
-function column(epoch, { x, slot, toY, isPicked, records, previous, next, job }) {
+function column(epoch, { x, slot, toY, isPicked, records, previous, next, job, words }) {
   const width = Math.max(1, slot * 0.78);
   const left = x + (slot - width) / 2;
   let below = 0;
@@ -111,7 +118,7 @@ function column(epoch, { x, slot, toY, isPicked, records, previous, next, job })
   const pick = (other) => go("jobs", job.jid, "epochs", String(other.epoch));
   return s("g", {
     class: isPicked ? "bar-slot picked" : "bar-slot", key: epoch.epoch, tabindex: isPicked ? "0" : "-1", role: "button", "aria-pressed": String(isPicked), "data-epoch": epoch.epoch,
-    "aria-label": `Epoch ${epoch.epoch}: ${format.duration(totalOf(epoch))}, ${format.count(epoch.records)} records${epoch["is-slow"] ? ", slow" : ""}${epoch.checkpoints.length ? ", checkpoint behind it" : ""}`,
+    "aria-label": `${words.One} ${epoch.epoch}: ${format.duration(totalOf(epoch))}, ${format.count(epoch.records)} records${epoch["is-slow"] ? ", slow" : ""}${epoch.checkpoints.length ? ", checkpoint behind it" : ""}`,
     on: {
       click: () => pick(epoch),
       keydown: (event) => {
@@ -125,7 +132,7 @@ function column(epoch, { x, slot, toY, isPicked, records, previous, next, job })
       },
     },
   },
-    s("title", {}, `epoch ${epoch.epoch}: ${format.duration(totalOf(epoch))}, ${format.count(epoch.records)} records`),
+    s("title", {}, `${words.one} ${epoch.epoch}: ${format.duration(totalOf(epoch))}, ${format.count(epoch.records)} records`),
     s("rect", { class: "hit", x: x.toFixed(2), width: slot.toFixed(2), y: 4, height: HEIGHT - BOTTOM + 36 }),
     stacked,
     epoch["is-slow"] && s("path", { class: "slow-mark", d: `M${center} 8l5 9h-10z` }),
@@ -133,27 +140,28 @@ function column(epoch, { x, slot, toY, isPicked, records, previous, next, job })
     epoch.checkpoints.map((each) => s("path", { class: each.status === "FAILED" ? "failed-mark" : each["is-savepoint"] ? "savepoint-mark" : "checkpoint-mark", d: `M${center} ${base + 4}l4 5l-4 5l-4 -5z` })));
 }
 
-function details(epoch, names, usual, slow, job) {
+function details(epoch, names, slow, job, words) {
   const total = totalOf(epoch);
+  const isLive = words === BARRIERS;
   const parts = epoch.parts.filter((part) => part.duration > 0);
-  return panel(`Epoch ${format.count(epoch.epoch)}: where ${format.duration(total)} went`,
+  return panel(`${words.One} ${format.count(epoch.epoch)}: where ${format.duration(total)} went`,
     h("div", { class: "body stack" },
       h("p", { class: "why", "data-why": "" }, h("bdi", {}, epoch.why || "Nothing stands out.")),
-      gantt(epoch, names),
+      gantt(epoch, names, isLive),
       table([
-        { name: "Part", of: (part) => h("span", { class: "row" }, h("i", { class: `key ${partClass(part)}` }), h("bdi", {}, partName(part, names))) },
+        { name: "Part", of: (part) => h("span", { class: "row" }, h("i", { class: `key ${partClass(part)}` }), h("bdi", {}, partName(part, names, isLive))) },
         { name: "Time", class: "number", of: (part) => format.duration(part.duration) },
         { name: "Share", class: "number", of: (part) => format.percent(part.share) },
-      ], parts, { key: (part) => `${part.kind}-${part.level}`, label: "Parts of the epoch" }),
+      ], parts, { key: (part) => `${part.kind}-${part.level}`, label: `Parts of the ${words.one}` }),
       epoch.operators?.length > 0 && table([
         { name: "Operator", of: (row) => h("bdi", {}, row.name) },
         { name: "Work", of: (row) => row.part },
         { name: "Time", class: "number", of: (row) => format.duration(row.duration) },
       ], epoch.operators, { key: (row) => `${row.vertex}-${row.part}`, label: "Work of operators, all subtasks together" }),
       h("p", { class: "soft" },
-        `${format.count(epoch.records)} records, ${format.rate(total ? (epoch.records * 1000) / total : 0, " records/s")}; began at ${format.time(epoch["start-time"])} (${format.ago(epoch["start-time"])})`,
+        `${format.count(epoch.records)} records${isLive ? "" : `, ${format.rate(total ? (epoch.records * 1000) / total : 0, " records/s")}`}; began at ${format.time(epoch["start-time"])} (${format.ago(epoch["start-time"])})`,
         epoch.watermark === null ? "" : `; watermark ${format.watermark(epoch.watermark)}`,
-        epoch.waited > 1 ? `; then there was nothing to do for ${format.duration(epoch.waited)}` : "",
+        epoch.waited > 1 && !isLive ? `; then there was nothing to do for ${format.duration(epoch.waited)}` : "",
         epoch.tries > 1 ? `; it was run ${epoch.tries} times` : "")),
     epoch["is-slow"] ? chip("slow", "bad") : chip("usual", "ok"),
     epoch.checkpoints.map((each) => chip(`${each["is-savepoint"] ? "savepoint" : "checkpoint"} ${each.id}: ${each.status.toLowerCase()}`, each.status === "FAILED" ? "bad" : "note")),
@@ -161,12 +169,13 @@ function details(epoch, names, usual, slow, job) {
 }
 
 // The phases on a real clock: levels overlap where they did.
-function gantt(epoch, names) {
+function gantt(epoch, names, isLive) {
   const start = epoch["start-time"] - partOf(epoch, "planning");
   const end = Math.max(epoch["end-time"] + partOf(epoch, "checkpoint"), start + 1);
   const rows = [
     { text: "planning", from: start, to: epoch["start-time"], part: "part-planning" },
-    ...epoch.levels.map(([from, to], level) => ({ text: partName({ kind: "level", level }, names), from, to, part: `part-level-${level % 4}` })),
+    // Subtasks of a live job have worked since the barrier before; what counts is when this one has passed them.
+    ...epoch.levels.map(([from, to], level) => ({ text: partName({ kind: "level", level }, names), from: isLive ? start : from, to, part: `part-level-${level % 4}` })),
     { text: "publishing", from: epoch["end-time"] - partOf(epoch, "publishing"), to: epoch["end-time"], part: "part-publishing" },
     { text: "checkpoint", from: epoch["end-time"], to: epoch["end-time"] + partOf(epoch, "checkpoint"), part: "part-checkpoint" },
   ].filter((row) => row.to - row.from > 0.5);
@@ -174,7 +183,7 @@ function gantt(epoch, names) {
   const width = room();
   const left = width > 700 ? 250 : 120;
   const toX = (ms) => left + (Math.min(Math.max(ms, start), end) - start) / (end - start) * (width - left - 70);
-  return h("div", { class: "scroll" }, s("svg", { class: "chart", viewBox: `0 0 ${width} ${rows.length * rowHeight + 4}`, role: "img", "aria-label": "Phases of the epoch on a clock" },
+  return h("div", { class: "scroll" }, s("svg", { class: "chart", viewBox: `0 0 ${width} ${rows.length * rowHeight + 4}`, role: "img", "aria-label": "Phases on a clock" },
     rows.map((row, index) => [
       s("text", { x: 0, y: index * rowHeight + 14 }, format.clip(row.text, width > 700 ? 40 : 17)),
       s("line", { class: "axis", x1: left, x2: width - 70, y1: index * rowHeight + 18, y2: index * rowHeight + 18 }),

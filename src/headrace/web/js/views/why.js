@@ -31,7 +31,7 @@ async function ask(job, state, ctx) {
   Object.assign(state, { asking: true, problem: "", answer: null });
   ctx.repaint();
   const epoch = Number.parseInt(state.epoch, 10);
-  const body = state.row ? { row: state.row } : { key: state.key ?? "" };
+  const body = state.row ? { by: "row", text: state.row } : { by: "key", text: state.key ?? "" };
   try {
     state.answer = await send("POST", `/jobs/${job.jid}/headrace/why`, Number.isNaN(epoch) ? body : { ...body, epoch });
   } catch (error) {

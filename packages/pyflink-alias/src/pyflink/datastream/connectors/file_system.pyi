@@ -1,6 +1,9 @@
 from headrace.datastream.connectors.file_system import BucketAssigner as BucketAssigner
 from headrace.datastream.connectors.file_system import BulkFormat as BulkFormat
+from headrace.common.serialization import BulkWriterFactory as BulkWriterFactory
 from headrace.datastream.connectors.file_system import DefaultRollingPolicy as DefaultRollingPolicy
+from headrace.common.time import Duration as Duration
+from headrace.common.serialization import Encoder as Encoder
 from headrace.datastream.connectors.file_system import FileCompactStrategy as FileCompactStrategy
 from headrace.datastream.connectors.file_system import FileCompactor as FileCompactor
 from headrace.datastream.connectors.file_system import FileEnumeratorProvider as FileEnumeratorProvider
@@ -11,5 +14,11 @@ from headrace.datastream.connectors.file_system import FileSplitAssignerProvider
 from headrace.datastream.connectors.file_system import OnCheckpointRollingPolicy as OnCheckpointRollingPolicy
 from headrace.datastream.connectors.file_system import OutputFileConfig as OutputFileConfig
 from headrace.datastream.connectors.file_system import RollingPolicy as RollingPolicy
+from headrace.common.serialization import RowDataBulkWriterFactory as RowDataBulkWriterFactory
+from headrace.datastream.connectors.base import Sink as Sink
+from headrace.datastream.functions import SinkFunction as SinkFunction
+from headrace.datastream.connectors.base import Source as Source
 from headrace.datastream.connectors.file_system import StreamFormat as StreamFormat
+from headrace.datastream.connectors.base import StreamTransformer as StreamTransformer
 from headrace.datastream.connectors.file_system import StreamingFileSink as StreamingFileSink
+from headrace.datastream.connectors.base import SupportsPreprocessing as SupportsPreprocessing

@@ -2,3 +2,9 @@ from headrace.datastream.formats.avro import AvroBulkWriters as AvroBulkWriters
 from headrace.datastream.formats.avro import AvroRowDeserializationSchema as AvroRowDeserializationSchema
 from headrace.datastream.formats.avro import AvroRowSerializationSchema as AvroRowSerializationSchema
 from headrace.datastream.formats.avro import AvroSchema as AvroSchema
+from headrace.common.serialization import BulkWriterFactory as BulkWriterFactory
+from headrace.common.serialization import DeserializationSchema as DeserializationSchema
+from headrace.common.io import InputFormat as InputFormat
+from headrace.datastream.utils import ResultTypeQueryable as ResultTypeQueryable
+from headrace.common.serialization import SerializationSchema as SerializationSchema
+from headrace.common.typeinfo import TypeInformation as TypeInformation

@@ -1,6 +1,12 @@
+from headrace.common.serialization import BulkWriterFactory as BulkWriterFactory
 from headrace.datastream.formats.csv import CsvBulkWriters as CsvBulkWriters
 from headrace.datastream.formats.csv import CsvReaderFormat as CsvReaderFormat
 from headrace.datastream.formats.csv import CsvRowDeserializationSchema as CsvRowDeserializationSchema
 from headrace.datastream.formats.csv import CsvRowSerializationSchema as CsvRowSerializationSchema
 from headrace.datastream.formats.csv import CsvSchema as CsvSchema
 from headrace.datastream.formats.csv import CsvSchemaBuilder as CsvSchemaBuilder
+from headrace.common.serialization import DeserializationSchema as DeserializationSchema
+from headrace.common.serialization import RowDataBulkWriterFactory as RowDataBulkWriterFactory
+from headrace.common.serialization import SerializationSchema as SerializationSchema
+from headrace.datastream.connectors.file_system import StreamFormat as StreamFormat
+from headrace.common.typeinfo import TypeInformation as TypeInformation

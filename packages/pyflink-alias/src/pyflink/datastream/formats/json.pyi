@@ -1,2 +1,5 @@
+from headrace.common.serialization import DeserializationSchema as DeserializationSchema
 from headrace.datastream.formats.json import JsonRowDeserializationSchema as JsonRowDeserializationSchema
 from headrace.datastream.formats.json import JsonRowSerializationSchema as JsonRowSerializationSchema
+from headrace.common.serialization import SerializationSchema as SerializationSchema
+from headrace.common.typeinfo import TypeInformation as TypeInformation

@@ -1,4 +1,10 @@
 from headrace.datastream.formats.parquet import AvroParquetReaders as AvroParquetReaders
 from headrace.datastream.formats.parquet import AvroParquetWriters as AvroParquetWriters
+from headrace.datastream.formats.avro import AvroSchema as AvroSchema
+from headrace.datastream.connectors.file_system import BulkFormat as BulkFormat
+from headrace.common.serialization import BulkWriterFactory as BulkWriterFactory
+from headrace.common.configuration import Configuration as Configuration
 from headrace.datastream.formats.parquet import ParquetBulkWriters as ParquetBulkWriters
 from headrace.datastream.formats.parquet import ParquetColumnarRowInputFormat as ParquetColumnarRowInputFormat
+from headrace.common.serialization import RowDataBulkWriterFactory as RowDataBulkWriterFactory
+from headrace.datastream.connectors.file_system import StreamFormat as StreamFormat

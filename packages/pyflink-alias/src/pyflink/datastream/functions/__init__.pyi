@@ -1,4 +1,6 @@
 from headrace.datastream.functions import AggregateFunction as AggregateFunction
+from headrace.datastream.state import AggregatingState as AggregatingState
+from headrace.datastream.state import AggregatingStateDescriptor as AggregatingStateDescriptor
 from headrace.datastream.functions import AllWindowFunction as AllWindowFunction
 from headrace.datastream.functions import AsyncFunction as AsyncFunction
 from headrace.datastream.functions import AsyncFunctionDescriptor as AsyncFunctionDescriptor
@@ -6,6 +8,7 @@ from headrace.datastream.functions import AsyncRetryPredicate as AsyncRetryPredi
 from headrace.datastream.functions import AsyncRetryStrategy as AsyncRetryStrategy
 from headrace.datastream.functions import BaseBroadcastProcessFunction as BaseBroadcastProcessFunction
 from headrace.datastream.functions import BroadcastProcessFunction as BroadcastProcessFunction
+from headrace.datastream.state import BroadcastState as BroadcastState
 from headrace.datastream.functions import CoFlatMapFunction as CoFlatMapFunction
 from headrace.datastream.functions import CoMapFunction as CoMapFunction
 from headrace.datastream.functions import CoProcessFunction as CoProcessFunction
@@ -17,7 +20,12 @@ from headrace.datastream.functions import KeyedBroadcastProcessFunction as Keyed
 from headrace.datastream.functions import KeyedCoProcessFunction as KeyedCoProcessFunction
 from headrace.datastream.functions import KeyedProcessFunction as KeyedProcessFunction
 from headrace.datastream.functions import KeyedStateStore as KeyedStateStore
+from headrace.datastream.state import ListState as ListState
+from headrace.datastream.state import ListStateDescriptor as ListStateDescriptor
 from headrace.datastream.functions import MapFunction as MapFunction
+from headrace.datastream.state import MapState as MapState
+from headrace.datastream.state import MapStateDescriptor as MapStateDescriptor
+from headrace.metrics.metricbase import MetricGroup as MetricGroup
 from headrace.datastream.functions import NullByteKeySelector as NullByteKeySelector
 from headrace.datastream.functions import Partitioner as Partitioner
 from headrace.datastream.functions import PassThroughAllWindowFunction as PassThroughAllWindowFunction
@@ -25,8 +33,14 @@ from headrace.datastream.functions import PassThroughWindowFunction as PassThrou
 from headrace.datastream.functions import ProcessAllWindowFunction as ProcessAllWindowFunction
 from headrace.datastream.functions import ProcessFunction as ProcessFunction
 from headrace.datastream.functions import ProcessWindowFunction as ProcessWindowFunction
+from headrace.datastream.state import ReadOnlyBroadcastState as ReadOnlyBroadcastState
 from headrace.datastream.functions import ReduceFunction as ReduceFunction
+from headrace.datastream.state import ReducingState as ReducingState
+from headrace.datastream.state import ReducingStateDescriptor as ReducingStateDescriptor
 from headrace.datastream.functions import RuntimeContext as RuntimeContext
 from headrace.datastream.functions import SinkFunction as SinkFunction
+from headrace.datastream.time_domain import TimeDomain as TimeDomain
 from headrace.datastream.functions import TimerService as TimerService
+from headrace.datastream.state import ValueState as ValueState
+from headrace.datastream.state import ValueStateDescriptor as ValueStateDescriptor
 from headrace.datastream.functions import WindowFunction as WindowFunction

@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 import headrace.datastream
-from headrace.datastream._missing import MissingNameError
+from headrace.common._missing import MissingNameError
 from headrace.errors import UnsupportedFeatureError
 
 

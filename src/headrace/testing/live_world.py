@@ -13,11 +13,12 @@ import copy
 import pickle
 import random
 import threading
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from headrace.errors import HeadraceError, InvariantViolation, JobExecutionError, TaskLostError
@@ -36,43 +37,17 @@ from headrace.runtime.task.level import JobCode
 from headrace.runtime.task.live_settings import LiveSettings
 from headrace.runtime.task.outbox import Sent
 from headrace.state.compaction import compact
+from headrace.testing.eager_tasks import EagerSubtask
+from headrace.testing.live_faults import LiveFaults
 from headrace.testing.stepped_subtask import SteppedSubtask
 from headrace.util import clock
-from tests.chaos.faults import Crash
+
+__all__ = ["SimulatedCluster", "World", "simulated"]
 
 #: Buffers that wait between two subtasks; few, so that somebody is always held back.
 _ROOM = 3
 #: More steps than any wait takes: then nobody does anything any more.
 _STUCK = 200_000
-KINDS = ("kill", "kill", "cut", "late", "twice", "frozen", "stall", "broken channel")
-
-
-@dataclass
-class LiveFaults:
-    """Decides when something of a live run fails, and what."""
-
-    rng: random.Random
-    #: How many are left.
-    budget: int
-    kinds: Sequence[str] = KINDS
-    #: What failed, and how often.
-    done: Counter[str] = field(default_factory=Counter)
-    _until_next: int = 0
-
-    def __post_init__(self) -> None:
-        self._draw()
-
-    def _draw(self) -> None:
-        self._until_next = self.rng.randrange(1, 25 if self.rng.random() < 0.3 else 160)
-
-    def due(self) -> str | None:
-        """Count a step; return what fails with it."""
-        self._until_next -= 1
-        if self.budget == 0 or self._until_next > 0:
-            return None
-        self.budget -= 1
-        self._draw()
-        return self.rng.choice(self.kinds)
 
 
 class _Line:
@@ -144,7 +119,7 @@ class _Actor:
             return
         try:
             self._act()
-        except Exception as error:  # whatever it is, the subtask fails with it
+        except Exception as error:  # noqa: BLE001 - whatever it is, the subtask fails with it
             self.world.failed(self, error)
 
     def _act(self) -> None:
@@ -160,24 +135,24 @@ class _Actor:
             if self.world.slowness:
                 self.subtask.most_buffers = int(self.world.rng.random() > self.world.slowness)
             self._turn = self.subtask.turn()
-        self._go_on()
-        if self._turn is None and self.subtask.is_stopping and self._has_read_all():
+        is_over = self._go_on()
+        if is_over and self.subtask.is_stopping and self._has_read_all():
             self.has_ended = True
             self.close()
             self.to_driver.put(Goodbye())
 
-    def _go_on(self) -> None:
-        """Send until the turn is over, or the next level cannot follow."""
+    def _go_on(self) -> bool:
+        """Send until the turn is over, or the next level cannot follow; return whether it is over."""
         assert self._turn is not None
         while True:
             if self._blocked is not None:
                 if not self.world.send(self.attempt.region, self.level + 1, self._blocked):
-                    return
+                    return False
                 self._blocked = None
             self._blocked = next(self._turn, None)
             if self._blocked is None:
                 self._turn = None
-                return
+                return True
 
     def _has_read_all(self) -> bool:
         if self.level == 0:
@@ -198,8 +173,7 @@ class World:
     Args:
         rng: Decides who is next.
         faults: What fails.
-        tick: Lets a millisecond pass, and returns the time.
-        is_dead: Whether the driver is gone.
+        tick: Lets a millisecond pass, and returns the time. It may raise, if the driver is gone.
     """
 
     def __init__(
@@ -207,12 +181,10 @@ class World:
         rng: random.Random,
         faults: LiveFaults,
         tick: Callable[[], int],
-        is_dead: Callable[[], bool],
     ) -> None:
         self.rng = rng
         self.faults = faults
         self._tick = tick
-        self._is_dead = is_dead
         self.now_ms = tick()
         #: The subtasks of each level of each region.
         self.regions: dict[int, list[list[_Actor]]] = {}
@@ -221,19 +193,18 @@ class World:
         #: What the driver is told later: when, and by whom.
         self._later: list[tuple[int, Callable[[], None]]] = []
         self.is_over = False
-        #: How often a subtask has a turn, and works off nothing of what waits.
+        #: How often a subtask has a turn, and processes nothing of what waits.
         self.slowness = 0.0
 
     @property
     def actors(self) -> list[_Actor]:
+        """The subtasks of all regions."""
         return [actor for levels in self.regions.values() for level in levels for actor in level]
 
     # -- steps -----------------------------------------------------------------------------------------
 
     def step(self) -> None:
         """Let one thing happen."""
-        if self._is_dead():
-            raise Crash("the driver is gone")
         self.now_ms = self._tick()
         for actor in self.actors:
             peer = None if self.control is None else self.control._peers.get(actor.subtask_id)
@@ -253,9 +224,9 @@ class World:
             if actor.is_alive:
                 found.append(actor.act)
             if actor.to_driver.can_deliver:
-                found += [lambda actor=actor: self._hear(actor)] * 2
+                found += [partial(self._hear, actor)] * 2
             if actor.to_subtask.can_deliver and actor.is_alive:
-                found += [lambda actor=actor: self._tell(actor)] * 2
+                found += [partial(self._tell, actor)] * 2
         if self.feeder is not None:
             found.append(self.feeder.feed)
         return found or [lambda: None]
@@ -266,7 +237,7 @@ class World:
             return
         try:
             self.control._take(actor.subtask_id, self.control._peers[actor.subtask_id], message)
-        except Exception as error:  # as the thread of the connection does
+        except Exception as error:  # noqa: BLE001 - as the thread of the connection does
             actor.attempt.fail(error)
 
     def _tell(self, actor: _Actor) -> None:
@@ -342,6 +313,7 @@ class World:
         self.later(lambda: actor.attempt.fail(TaskLostError(f"{actor.subtask_id} was lost")))
 
     def later(self, call: Callable[[], None]) -> None:
+        """Do something in a while."""
         self._later.append((self.now_ms + self.rng.randrange(1, 200), call))
 
     def end(self) -> None:
@@ -419,9 +391,15 @@ class SimulatedControl(LiveControl):
 
 
 class SimulatedFeeder(SourceFeeder):
-    """Feeds sources when it is its turn."""
+    """Feeds sources when it is its turn, and behind every second barrier at the latest.
+
+    If a barrier takes longer than the interval between two, the next one begins at once. The thread of a real feeder
+    wakes up in between; here there may be no step, and the job would never go on.
+    """
 
     world: World
+    #: Whether it had a turn since sources were released last.
+    _had_turn = True
 
     def start(self) -> None:
         self.world.feeder = self
@@ -431,11 +409,18 @@ class SimulatedFeeder(SourceFeeder):
         if self.world.feeder is self:
             self.world.feeder = None
 
+    def release(self, vertices: Collection[str] | None = None) -> None:
+        super().release(vertices)
+        if not self._had_turn:
+            self.feed()
+        self._had_turn = False
+
     def feed(self) -> None:
+        self._had_turn = self._had_turn or not self._held
         if not self._is_closed:
             try:
                 self._feed()
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - the run fails with it
                 self._fail(error)
 
 
@@ -448,10 +433,14 @@ class SimulatedDeployment:
 
     def finish(self, timeout_s: float) -> bool:
         world, control = self.world, self.world.control
+        until_ms = world.now_ms + timeout_s * 1_000
+
+        def is_over() -> bool:
+            has_failed = control is not None and control.error is not None
+            return not self._is_alive() or has_failed or world.now_ms >= until_ms
+
         if not world.is_over:
-            world.run_until(
-                lambda: not self._is_alive() or (control is not None and control.error is not None), 20_000
-            )
+            world.run_until(is_over, 20_000)
         return not self._is_alive()
 
     def _is_alive(self) -> bool:
@@ -463,13 +452,31 @@ class SimulatedDeployment:
 
 
 class SimulatedCluster:
-    """Runs the subtasks of one live run in a world of their own: a `LiveRunner`."""
+    """Runs the subtasks of one live run in a world of their own: a `LiveRunner`.
+
+    Args:
+        code: The job, as workers get it.
+        directory: For the copies of state.
+        world: Where the subtasks live.
+        on_trigger: Told of every barrier.
+        ship: Copies the job for each subtask; deep copies if None.
+        has_eager_watermarks: Whether generators are asked behind each batch of input, as in epochs.
+    """
 
     control_host = "simulated"
 
     def __init__(
-        self, code: JobCode, directory: str, world: World, on_trigger: Callable[[int], None]
+        self,
+        code: JobCode,
+        directory: str,
+        world: World,
+        on_trigger: Callable[[int], None] = lambda epoch: None,
+        *,
+        ship: Callable[[JobCode], JobCode] | None = None,
+        has_eager_watermarks: bool = False,
     ) -> None:
+        self._ship = ship or copy.deepcopy
+        self._subtask_class = EagerSubtask if has_eager_watermarks else SteppedSubtask
         self._code = replace(code, settings=replace(code.settings, scratch_parent=directory))
         self._world = world
         self._on_trigger = on_trigger
@@ -479,6 +486,7 @@ class SimulatedCluster:
     def deploy(
         self, vertices: frozenset[str], plan: EpochPlan, settings: LiveSettings, attempt: RegionAttempt
     ) -> SimulatedDeployment:
+        """Make the subtasks of a region."""
         control = attempt.control
         assert isinstance(control, SimulatedControl)
         world, job = self._world, part_of_job(self._code.job, vertices)
@@ -489,8 +497,8 @@ class SimulatedCluster:
             levels.append([])
             for partition, subtask_id in enumerate(subtasks):
                 actor = _Actor(world, attempt, subtask_id, level, partition)
-                code = replace(copy.deepcopy(self._code), job=copy.deepcopy(job))
-                actor.subtask = SteppedSubtask(
+                code = self._ship(replace(self._code, job=job))
+                actor.subtask = self._subtask_class(
                     code, layout, level, partition, shipped, settings, tell=actor.to_driver.put
                 )
                 levels[-1].append(actor)
@@ -500,21 +508,25 @@ class SimulatedCluster:
         return SimulatedDeployment(world, attempt)
 
     def cancel(self) -> None:
+        """Have all subtasks end."""
         if self._world.control is not None:
             self._world.control.fail(TaskLostError("the run was cancelled"))
         self._world.end()
 
     def close(self) -> None:
+        """Have all subtasks end."""
         self._world.end()
 
     def run(self, plan: EpochPlan) -> Sequence[SubtaskReport]:
+        """Refuse: a live job has no epochs that could be run one by one."""
         raise InvariantViolation("an epoch was requested of a live job")
 
     def compact(self, work: Sequence[Compaction]) -> Future[list[int]]:
+        """Merge state files now; the future is done already."""
         done: Future[list[int]] = Future()
         try:
             done.set_result([compact(item.files, item.path) for item in work])
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whoever waits for it gets it
             done.set_exception(error)
         return done
 
@@ -556,7 +568,7 @@ def simulated(
         return found
 
     class Feeder(SimulatedFeeder):
-        world = property(lambda self: current())  # type: ignore[assignment]
+        world = property(lambda self: current())
 
     class Waking(_Waking):
         pass

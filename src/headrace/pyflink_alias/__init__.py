@@ -12,14 +12,18 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Sequence
+from functools import partial
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Final
 
-from headrace.errors import ConfigurationError, UnsupportedFeatureError
+from headrace.errors import ConfigurationError
+from headrace.pyflink_alias._errors import MissingModuleError
+from headrace.pyflink_alias._lending import lend, name_from_elsewhere, take_back
+from headrace.pyflink_alias.version import __version__ as _version
 
-__all__ = ["MissingModuleError", "install", "is_installed", "uninstall"]
+__all__ = ["MissingModuleError", "install", "is_installed", "name_from_elsewhere", "uninstall"]
 
 _ALIAS: Final = "pyflink"
 _REAL: Final = "headrace"
@@ -30,8 +34,6 @@ _MIRRORED: Final = frozenset({"common", "datastream", "metrics", "table", "util"
 #: Further modules of PyFlink, and packages inside the mirrored ones, that are not here.
 _MISSING: Final = frozenset(
     {
-        "pyflink.datastream.formats.orc",
-        "pyflink.datastream.formats.parquet",
         "pyflink.examples",
         "pyflink.find_flink_home",
         "pyflink.fn_execution",
@@ -43,26 +45,15 @@ _MISSING: Final = frozenset(
         "pyflink.pyflink_gateway_server",
         "pyflink.serializers",
         "pyflink.shell",
-        "pyflink.table.compiled_plan",
         "pyflink.table.descriptors",
         "pyflink.table.functions",
         "pyflink.table.model_descriptor",
-        "pyflink.table.module",
-        "pyflink.table.plan_reference",
         "pyflink.table.resolved_expression",
         "pyflink.table.serializers",
         "pyflink.table.utils",
         "pyflink.testing",
-        "pyflink.version",
     }
 )
-
-
-class MissingModuleError(UnsupportedFeatureError, ModuleNotFoundError):
-    """A module of PyFlink that headrace does not have yet.
-
-    Also a ModuleNotFoundError, so that programs which try an import and go on without it keep working.
-    """
 
 
 def install() -> None:
@@ -79,7 +70,7 @@ def install() -> None:
         True
         >>> import pyflink.shell
         Traceback (most recent call last):
-        headrace.pyflink_alias.MissingModuleError: pyflink.shell is not supported yet
+        headrace.pyflink_alias._errors.MissingModuleError: pyflink.shell is not supported yet
         >>> uninstall()
     """
     if is_installed():
@@ -98,6 +89,7 @@ def uninstall() -> None:
     """Take the alias away again, with the names it has put into `sys.modules`."""
     if is_installed():
         sys.meta_path.remove(_FINDER)
+        take_back()
         for name in [name for name in sys.modules if _is_alias(name)]:
             del sys.modules[name]
 
@@ -130,7 +122,9 @@ class _AliasLoader(Loader):
     def exec_module(self, module: ModuleType) -> None:
         # The import system takes what it finds in sys.modules afterwards. Returning the real module from
         # create_module instead would give it the spec of its alias.
-        sys.modules[module.__name__] = importlib.import_module(_real_name(module.__name__))
+        alias = module.__name__
+        real = sys.modules[alias] = importlib.import_module(_real_name(alias))
+        lend(real, alias.removeprefix(f"{_ALIAS}."), partial(_submodule, alias))
 
 
 class _TopLoader(Loader):
@@ -141,6 +135,7 @@ class _TopLoader(Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         module.__doc__ = "PyFlink's names for headrace's modules."
+        module.__dict__["__version__"] = _version
         module.__dict__["__getattr__"] = _look_up_in_top
 
 
@@ -156,11 +151,21 @@ def _is_alias(name: str) -> bool:
 
 
 def _real_name(alias: str) -> str:
+    if alias == f"{_ALIAS}.version":
+        return f"{__name__}.version"
     return _REAL + alias[len(_ALIAS) :]
+
+
+def _submodule(alias: str, name: str) -> ModuleType | None:
+    """Import a module inside another one, as PyFlink's packages import all of theirs."""
+    fullname = f"{alias}.{name}"
+    return importlib.import_module(fullname) if _exists(fullname) else None
 
 
 def _exists(alias: str) -> bool:
     """Whether headrace has a module for this one."""
+    if alias == f"{_ALIAS}.version":
+        return True
     if alias.split(".")[1] not in _MIRRORED:
         return False
     real = _real_name(alias)
@@ -176,6 +181,17 @@ def _exists(alias: str) -> bool:
 
 
 def _missing(fullname: str) -> ModuleNotFoundError:
+    from headrace.common._older_names import OLDER_MODULES
+
+    older = next(
+        (name for name in OLDER_MODULES if fullname == name or fullname.startswith(f"{name}.")), None
+    )
+    if older is not None:
+        gone = MissingModuleError(
+            f"{older} is not part of PyFlink 2", feature=older, hint=OLDER_MODULES[older]
+        )
+        gone.name = fullname
+        return gone
     if not any(fullname == name or fullname.startswith(f"{name}.") for name in _MISSING):
         return ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
     error = MissingModuleError.not_yet(fullname)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from headrace.common.types import Row
-from headrace.connectors.lookup_tables import LookupRetry, LookupSettings, TableLookup
 from headrace.errors import UserFunctionError
 from headrace.operators.table.user_functions import UserAggregate, rows_in, wrong_width
 
@@ -19,16 +18,18 @@ __all__ = [
     "AggregateOfRows",
     "AsyncSettings",
     "BatchFunction",
-    "LookupCall",
     "OpenedAsyncFunction",
     "OpenedFunction",
-    "OpenedLookup",
     "OpenedTableFunction",
 ]
 
 
 class OpenedFunction:
     """A `ScalarFunction`, to be opened before its first row in the task that calls it, and closed behind its last."""
+
+    #: See `PythonCall`.
+    takes_batches: ClassVar[bool] = False
+    gives_rows: ClassVar[bool] = False
 
     def __init__(self, function: Any) -> None:
         self._function = function
@@ -70,6 +71,8 @@ class OpenedTableFunction(OpenedFunction):
         name: What messages call it.
         width: How many columns its rows have.
     """
+
+    gives_rows = True
 
     def __init__(self, function: Any, name: str, width: int) -> None:
         super().__init__(function)
@@ -140,48 +143,7 @@ class AsyncSettings:
 class BatchFunction(OpenedFunction):
     """What is called with the rows of a batch, and returns the list of their results."""
 
-
-@dataclass(frozen=True)
-class LookupCall:
-    """A table that rows are looked up in, and how.
-
-    Args:
-        table: The table.
-        token: What tells it apart from others in a worker, which keeps what it has looked up.
-        retry: How often keys are asked for if nothing is found.
-        is_async: Whether keys are asked for side by side.
-        settings: How, if a hint says so; None: as the configuration says.
-    """
-
-    table: TableLookup
-    token: str
-    retry: LookupRetry = field(default_factory=LookupRetry)
-    is_async: bool = False
-    settings: LookupSettings | None = None
-
-
-class OpenedLookup(BatchFunction):
-    """Looks up the rows under keys."""
-
-    def __init__(self, call: LookupCall, name: str) -> None:
-        super().__init__(call)
-        self._call = call
-        self._name = name
-        self.settings = LookupSettings()
-
-    @property
-    def __name__(self) -> str:
-        """What the table is called."""
-        return self._name
-
-    def __call__(self, *arguments: Any) -> Any:
-        (keys,) = arguments
-        call = self._call
-        settings = (call.settings or self.settings) if call.is_async else None
-        return call.table.kept(call.token).find(keys, call.retry, settings)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_call": self._call, "_name": self._name, "settings": self.settings}
+    takes_batches = True
 
 
 class OpenedAsyncFunction(BatchFunction):

@@ -1,14 +1,14 @@
 """Names of PyFlink 1.x that PyFlink 2 no longer has: they work with a warning, or say what has taken their place.
 
-`OLDER_METHODS` and `OLDER_NAMES` are the whole table. A `Works` does what the name did and warns. Where there is only a
-hint, programs that ask whether the name is there get the answer no.
+`OLDER_METHODS`, `OLDER_NAMES`, `OLDER_MODULES` and `MOVED_NAMES` are the whole table. A `Works` does what the name did
+and warns. Where there is only a hint, programs that ask whether the name is there get the answer no.
 """
 
 from __future__ import annotations
 
 import enum
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -40,13 +40,35 @@ class TimeCharacteristic(enum.Enum):
     EventTime = 2
 
 
-def _set_restart_strategy(env: Any, restart_strategy_configuration: Any) -> Any:
+class ExecutionMode(enum.Enum):
+    """How PyFlink 1.x exchanged data in DataSet programs; streams and tables never depended on it."""
+
+    PIPELINED = 0
+    PIPELINED_FORCED = 1
+    BATCH = 2
+    BATCH_FORCED = 3
+
+
+def _restart_settings(restart_strategy_configuration: Any) -> dict[str, str]:
     if not isinstance(restart_strategy_configuration, RestartStrategyConfiguration):
         raise JobDefinitionError(
-            f"set_restart_strategy() expects what RestartStrategies makes; "
+            f"set_restart_strategy() expects a strategy made with RestartStrategies; "
             f"got {shorten(restart_strategy_configuration)}"
         )
-    return _configured(env, restart_strategy_configuration.to_dict())
+    return restart_strategy_configuration.to_dict()
+
+
+def _set_restart_strategy(env: Any, restart_strategy_configuration: Any) -> Any:
+    from headrace.common import Configuration
+
+    env.configure(Configuration.from_dict(_restart_settings(restart_strategy_configuration)))
+    return env
+
+
+def _set_restart_strategy_of_config(config: Any, restart_strategy_configuration: Any) -> Any:
+    for key, value in _restart_settings(restart_strategy_configuration).items():
+        config._configuration.set_string(key, value)
+    return config
 
 
 def _set_time_characteristic(env: Any, characteristic: Any) -> Any:
@@ -57,13 +79,6 @@ def _set_time_characteristic(env: Any, characteristic: Any) -> Any:
             hint="WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(IngestionTimeAssigner()), from "
             "headrace.common.watermark_strategy",
         )
-    return env
-
-
-def _configured(env: Any, settings: Mapping[str, str]) -> Any:
-    from headrace.common import Configuration
-
-    env.configure(Configuration.from_dict(dict(settings)))
     return env
 
 
@@ -96,7 +111,8 @@ _CHECKPOINTS: Final = (
     'config.set_string("execution.checkpointing.dir", "s3://...")'
 )
 _EVENT_TIME: Final = (
-    "leave it out: event time is always there; to go by the clock, use processing-time windows and timers"
+    "remove the call: event time is always available; to follow the clock, use processing-time windows and "
+    "timers"
 )
 _KAFKA: Final = (
     "use KafkaSource.builder() with env.from_source(), or KafkaSink.builder() with stream.sink_to()"
@@ -106,8 +122,11 @@ _RETENTION: Final = "use set_externalized_checkpoint_retention(...)"
 _DDL: Final = (
     'use execute_sql("CREATE TABLE ... WITH (...)"), or create_temporary_table() with a TableDescriptor'
 )
+_EXECUTION_MODE: Final = "use env.set_runtime_mode(...) with a RuntimeExecutionMode"
 _INSERT: Final = 'use table.execute_insert(...), or execute_sql("INSERT INTO ...")'
 _PLANNER: Final = "leave it out: there is one planner"
+
+_CSV_TABLES: Final = "use a table with 'connector' = 'filesystem' and 'format' = 'csv'"
 
 #: What methods of a class have been replaced by.
 OLDER_METHODS: Final[dict[str, dict[str, str | Works]]] = {
@@ -122,6 +141,16 @@ OLDER_METHODS: Final[dict[str, dict[str, str | Works]]] = {
         "add_default_kryo_serializer": Works(_KRYO, _same),
         "register_type_with_kryo_serializer": Works(_KRYO, _same),
         "register_type": Works(_KRYO, _same),
+    },
+    "ExecutionConfig": {
+        "set_restart_strategy": Works(_RESTARTS, _set_restart_strategy_of_config),
+        "get_restart_strategy": _RESTARTS,
+        "set_execution_mode": Works(_EXECUTION_MODE, _same),
+        "get_execution_mode": "use env.get_configuration(): execution.runtime-mode",
+        "add_default_kryo_serializer": Works(_KRYO, _same),
+        "register_type_with_kryo_serializer": Works(_KRYO, _same),
+        "register_pojo_type": Works(_KRYO, _same),
+        "register_kryo_type": Works(_KRYO, _same),
     },
     "CheckpointConfig": {
         "set_checkpoint_storage_dir": Works(_CHECKPOINTS, _set_checkpoint_dir),
@@ -142,11 +171,13 @@ OLDER_METHODS: Final[dict[str, dict[str, str | Works]]] = {
     },
     "TableEnvironment": {
         "connect": _DDL,
+        "from_table_source": _DDL,
         "register_table_source": _DDL,
         "register_table_sink": _DDL,
         "register_table": Works(
             "use create_temporary_view()", lambda t_env, name, table: t_env.create_temporary_view(name, table)
         ),
+        "register_java_function": "write the function in Python, and use create_temporary_function()",
         "register_function": Works(
             "use create_temporary_function()",
             lambda t_env, name, function: t_env.create_temporary_function(name, function),
@@ -157,6 +188,12 @@ OLDER_METHODS: Final[dict[str, dict[str, str | Works]]] = {
         "execute": "leave it out: execute_sql() and execute_insert() start jobs; wait for them with .wait()",
         "explain": "use table.explain(), or explain_sql()",
     },
+    "TableConfig": {
+        "set_idle_state_retention_time": Works(
+            "use set_idle_state_retention()",
+            lambda config, shortest, longest: config.set_idle_state_retention(shortest),
+        ),
+    },
     "Table": {
         "get_table_schema": "use get_resolved_schema()",
     },
@@ -166,27 +203,52 @@ OLDER_METHODS: Final[dict[str, dict[str, str | Works]]] = {
         "use_old_planner": _PLANNER,
     },
 }
+_STATE_BACKENDS: Final[dict[str, str | Works]] = {
+    "MemoryStateBackend": "use HashMapStateBackend and execution.checkpointing.dir",
+    "FsStateBackend": "use HashMapStateBackend and execution.checkpointing.dir",
+    "RocksDBStateBackend": "use EmbeddedRocksDBStateBackend and execution.checkpointing.dir",
+}
 #: What names of a module have been replaced by.
 OLDER_NAMES: Final[dict[str, dict[str, str | Works]]] = {
+    "headrace.common": {"ExecutionMode": Works(_EXECUTION_MODE, ExecutionMode)},
+    "headrace.datastream.state_backend": _STATE_BACKENDS,
     "headrace.datastream": {
         "TimeCharacteristic": Works(_EVENT_TIME, TimeCharacteristic),
         "ExternalizedCheckpointCleanup": Works(
             "use ExternalizedCheckpointRetention", ExternalizedCheckpointRetention
         ),
-        "MemoryStateBackend": "use HashMapStateBackend and execution.checkpointing.dir",
-        "FsStateBackend": "use HashMapStateBackend and execution.checkpointing.dir",
-        "RocksDBStateBackend": "use EmbeddedRocksDBStateBackend and execution.checkpointing.dir",
+        **_STATE_BACKENDS,
     },
-    "headrace.datastream.connectors": {
+    "headrace.datastream.connectors.kafka": {
         "FlinkKafkaConsumer": _KAFKA,
         "FlinkKafkaProducer": _KAFKA,
         "FlinkKafkaConsumerBase": _KAFKA,
         "FlinkKafkaProducerBase": _KAFKA,
+        "Semantic": "use DeliveryGuarantee with KafkaSink.builder().set_delivery_guarantee(...)",
     },
     "headrace.table": {
         "BatchTableEnvironment": "use TableEnvironment.create(EnvironmentSettings.in_batch_mode())",
-        "CsvTableSource": "use a table with 'connector' = 'filesystem' and 'format' = 'csv'",
-        "CsvTableSink": "use a table with 'connector' = 'filesystem' and 'format' = 'csv'",
+        "CsvTableSource": _CSV_TABLES,
+        "CsvTableSink": _CSV_TABLES,
+    },
+}
+
+
+#: Modules of PyFlink that are gone.
+OLDER_MODULES: Final[dict[str, str]] = {
+    "pyflink.dataset": "use the DataStream API with RuntimeExecutionMode.BATCH, or the Table API",
+    "pyflink.table.sinks": _CSV_TABLES,
+    "pyflink.table.sources": _CSV_TABLES,
+}
+#: Names that had another module, each below `pyflink`, with the module where they are.
+MOVED_NAMES: Final[dict[str, dict[str, str]]] = {
+    "common.serialization": {
+        "AvroRowDeserializationSchema": "datastream.formats.avro",
+        "AvroRowSerializationSchema": "datastream.formats.avro",
+        "CsvRowDeserializationSchema": "datastream.formats.csv",
+        "CsvRowSerializationSchema": "datastream.formats.csv",
+        "JsonRowDeserializationSchema": "datastream.formats.json",
+        "JsonRowSerializationSchema": "datastream.formats.json",
     },
 }
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from headrace.datastream._older_names import OLDER_NAMES, Works, warn_of
+from headrace.common._older_names import OLDER_NAMES, Works, warn_of
 from headrace.errors import UnsupportedFeatureError
 
 
@@ -31,7 +31,7 @@ def missing_names(module: str, *names: str, **hints: str) -> Callable[[str], Any
     Example:
         >>> missing_names("headrace.datastream", "WindowedStream")("WindowedStream")
         Traceback (most recent call last):
-        headrace.datastream._missing.MissingNameError: WindowedStream is not supported yet
+        headrace.common._missing.MissingNameError: WindowedStream is not supported yet
     """
     known = dict.fromkeys(names) | hints
     older = OLDER_NAMES.get(module, {})

@@ -29,14 +29,14 @@ _TRIES = 3
 _TASKS_PER_EXECUTOR = 2
 
 
-def remove_copies(settings: TaskSettings, timeout_s: float) -> None:
+def remove_copies(context: SparkContext | None, settings: TaskSettings, timeout_s: float) -> None:
     """Remove a job's copies of state from all hosts of a cluster, as far as that is done in time.
 
     Args:
+        context: The Spark that ran the job; None if the job did not get so far.
         settings: The job's.
         timeout_s: How long to wait for executors that are busy.
     """
-    context = SparkContext._active_spark_context
     if context is None or context._jsc is None or is_local(context.master or ""):
         return  # a local Spark has its copies on this host
     group = f"{settings.scratch_name}-clean-up"

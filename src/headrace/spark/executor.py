@@ -271,11 +271,11 @@ class SparkJob:
         self._task_settings = task_settings = _task_settings(
             configuration, run_name, owner, store, recording if is_recorded else None
         )
-        runners = _Runners(
+        self._runners = _Runners(
             configuration, artifacts, task_settings, executor, live_job=job_graph if is_live else None
         )
         try:
-            self._master = self._make_master(configuration, runners, state_dir, is_live=is_live)
+            self._master = self._make_master(configuration, state_dir, is_live=is_live)
         except BaseException:
             self._remove_temporary()
             self._step_down()
@@ -290,13 +290,13 @@ class SparkJob:
         self._thread.start()
 
     def _make_master(
-        self, configuration: Configuration, runners: _Runners, state_dir: str | None, *, is_live: bool
+        self, configuration: Configuration, state_dir: str | None, *, is_live: bool
     ) -> JobMaster:
         job_id = self._graph.job_id
         directory = state_dir or self._temporary_path
         return JobMaster(
             self._graph,
-            runners,
+            self._runners,
             job_master_settings(configuration, directory, is_live=is_live, job_id=job_id),
             on_epoch=self._notify,
             ensure_leader=self._ensure_leader,
@@ -393,7 +393,7 @@ class SparkJob:
         self._master.remove_files()
         self._remove_temporary()
         remove_scratch(self._task_settings)
-        remove_copies(self._task_settings, _CLEAN_UP_S)
+        remove_copies(self._runners.context, self._task_settings, _CLEAN_UP_S)
         sweep_scratch(self._task_settings)
 
     def _ensure_leader(self) -> None:
@@ -507,6 +507,11 @@ class _Runners:
             return PartsRunner(context, code, secret, workers)
         except (Py4JError, PySparkException) as error:
             raise recover(str(error)) from None  # in words: Java's are forty lines
+
+    @property
+    def context(self) -> SparkContext | None:
+        """The Spark that runs the job; None before its first epoch."""
+        return None if self._started is None else self._started[0]
 
     def _spark(self, *, tables: bool) -> tuple[SparkContext, TaskSettings, WorkerKind]:
         """Return Spark, with what the job brings along."""

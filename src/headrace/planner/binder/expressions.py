@@ -141,7 +141,9 @@ class ExpressionBinder:
             return e.Literal(None, BooleanType())
         if not isinstance(bound.type, BooleanType):
             self.fail(
-                f"{clause} needs a BOOLEAN condition, not {bound.type.summary_without_null()}", node.span
+                f"{clause} needs a BOOLEAN condition, not {bound.type.summary_without_null()}",
+                node.span,
+                hint="compare it with a value, or write IS NOT NULL behind it",
             )
         return bound
 

@@ -35,7 +35,10 @@ def membership(
         operands = list(part.operand.arguments)
     if len(operands) != len(found):
         raise context.error(
-            f"IN compares {len(operands)} values with a query of {len(found)} columns", part.span
+            f"IN compares {len(operands)} value{'s' * (len(operands) > 1)} with a query of "
+            f"{len(found)} column{'s' * (len(found) > 1)}",
+            part.span,
+            hint="select as many columns as there are values; several are written ROW(a, b) IN (SELECT ...)",
         )
     if len(operands) > 1 and part.comparison != "EQUALS":
         raise context.error("only = SOME and <> ALL compare rows with a query", part.span)

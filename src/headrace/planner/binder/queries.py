@@ -324,7 +324,9 @@ class QueryBinder:
         found = binder.beside(query) if is_aggregate else binder.single(query)
         if len(found.names) != 1:
             raise self.context.error(
-                f"a scalar subquery must return one column, not {len(found.names)}", query.span
+                f"a scalar subquery must return one column, not {len(found.names)}",
+                query.span,
+                hint="select one of them; LATERAL (SELECT ...) in FROM gives several",
             )
         return found
 

@@ -9,7 +9,7 @@ from headrace.planner.functions import BuiltInFunction
 from headrace.planner.functions.math import round_type
 from headrace.planner.functions.temporal import add_type
 from headrace.planner.functions.text import constant
-from headrace.types import DataType, LocalZonedTimestampType
+from headrace.types import ArrayType, DataType, LocalZonedTimestampType, MapType
 
 __all__ = ["refined", "way_to_cast"]
 
@@ -39,4 +39,6 @@ def way_to_cast(source: DataType, target: DataType) -> str | None:
         return "TO_TIMESTAMP_LTZ(number, 3) converts milliseconds to a timestamp"
     if source.type_name() in {"TIMESTAMP", "TIMESTAMP_LTZ"} and target.type_name() in {"BIGINT", "INT"}:
         return "EXTRACT(EPOCH FROM time) or UNIX_TIMESTAMP returns seconds"
+    if isinstance(source, ArrayType | MapType) and not isinstance(target, ArrayType | MapType):
+        return "CAST a value in it: a[1] of an array, m['key'] of a map"
     return None

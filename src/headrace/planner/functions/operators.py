@@ -173,7 +173,9 @@ def _strings(name: str) -> Resolver:
     def resolve(types: Sequence[t.DataType]) -> Resolved:
         for one in types:
             if not is_string(one) and not isinstance(one, t.NullType):
-                raise WrongArguments(f"{name} takes strings, not {one.summary_without_null()}")
+                raise WrongArguments(
+                    f"{name} takes strings, not {one.summary_without_null()}", "CAST it to STRING"
+                )
         found = tuple(t.DataTypes.STRING() if isinstance(one, t.NullType) else one for one in types)
         return found, t.BooleanType(_nullable(types))
 

@@ -6,9 +6,9 @@ import atexit
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from threading import Timer
@@ -427,27 +427,34 @@ class SparkJob:
             self._finish(None)
 
     def _finish(self, error: BaseException | None) -> None:
-        try:
+        with self._failures_logged():
             self.remove_files()
-            if (
-                self._owns_leadership
-            ):  # of a job of a session, the dispatcher does it when it has forgotten the job
+            if self._owns_leadership:  # for jobs of a session the dispatcher does this
                 self._results.mark_clean(self._graph.job_id, self.status())
-        except Exception:  # noqa: BLE001 - the job is over all the same, and somebody waits to hear it
-            _log.exception("files of job '%s' could not be removed", self._graph.name)
         self._step_down()
         self._executor.job_is_over(self)
         if error is not None:
             # Spark stops the workers of an epoch that is over a little later, and they may write until then.
             # (A job that another process may lead by now is left alone.)
             if self._leadership is None:
-                sweep = Timer(_LAST_WRITES_S, self.remove_files)
+                sweep = Timer(_LAST_WRITES_S, self._remove_last_writes)
                 sweep.daemon = True
                 sweep.start()
             self._result.set_exception(error)
         else:
             runtime_ms = int((time.monotonic() - self._started) * 1000)
             self._result.set_result(JobExecutionResult(self.job_id, runtime_ms, self.accumulators()))
+
+    def _remove_last_writes(self) -> None:
+        with self._failures_logged():
+            self.remove_files()
+
+    @contextmanager
+    def _failures_logged(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception:  # noqa: BLE001 - the job is over, and whoever waits for it has to hear how it ended
+            _log.exception("cannot remove the files of job '%s'", self._graph.name)
 
     def _notify(self, summary: EpochSummary) -> None:
         self._executor.epoch_is_complete(self._graph, summary)

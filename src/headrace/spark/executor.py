@@ -55,7 +55,7 @@ from headrace.spark.clean_up import remove_copies
 from headrace.spark.epoch_runner import SparkEpochRunner
 from headrace.spark.failures import recover
 from headrace.spark.java_parent import java_is_gone
-from headrace.spark.live_requirements import check_live, needed_slots, runs_live
+from headrace.spark.live_requirements import check_live, choose_exchange, needed_slots
 from headrace.spark.live_runner import SparkLiveRunner
 from headrace.spark.main_script import program_of
 from headrace.spark.resource_profiles import stage_profiles
@@ -241,8 +241,8 @@ class SparkJob:
         leadership: Leadership | None = None,
     ) -> None:
         self._executor = executor
-        #: Whether its subtasks last as long as a run.
-        self.is_live = is_live = runs_live(job_graph, configuration)
+        #: Whether its subtasks last as long as a run, and why.
+        self.exchange = exchange = choose_exchange(job_graph, configuration)
         store = store_settings(configuration)
         artifacts = find_artifacts(configuration)
         self.configuration = configuration
@@ -272,10 +272,14 @@ class SparkJob:
             configuration, run_name, owner, store, recording if is_recorded else None
         )
         self._runners = _Runners(
-            configuration, artifacts, task_settings, executor, live_job=job_graph if is_live else None
+            configuration,
+            artifacts,
+            task_settings,
+            executor,
+            live_job=job_graph if exchange.is_live else None,
         )
         try:
-            self._master = self._make_master(configuration, state_dir, is_live=is_live)
+            self._master = self._make_master(configuration, state_dir)
         except BaseException:
             self._remove_temporary()
             self._step_down()
@@ -289,15 +293,13 @@ class SparkJob:
         executor.job_starts(self)
         self._thread.start()
 
-    def _make_master(
-        self, configuration: Configuration, state_dir: str | None, *, is_live: bool
-    ) -> JobMaster:
-        job_id = self._graph.job_id
+    def _make_master(self, configuration: Configuration, state_dir: str | None) -> JobMaster:
+        job_id, is_live = self._graph.job_id, self.exchange.is_live
         directory = state_dir or self._temporary_path
         return JobMaster(
             self._graph,
             self._runners,
-            job_master_settings(configuration, directory, is_live=is_live, job_id=job_id),
+            job_master_settings(configuration, directory, exchange=self.exchange, job_id=job_id),
             on_epoch=self._notify,
             ensure_leader=self._ensure_leader,
             leader=0 if self._leadership is None else self._leadership.token,

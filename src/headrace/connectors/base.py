@@ -386,6 +386,17 @@ class SinkWriter(ABC):
         """Release resources."""
 
 
+class BatchSinkWriter(SinkWriter):
+    """A writer that stages whole batches: implement `write_batch`."""
+
+    def write(self, value: Any, timestamp: int | None) -> None:
+        self.write_batch(Batch([value], None if timestamp is None else [timestamp]))
+
+    @abstractmethod
+    def write_batch(self, batch: Batch) -> None:
+        """Stage a batch; it is published when the epoch is committed."""
+
+
 @dataclass(frozen=True)
 class Committable:
     """One thing to publish, with where it came from: the marker that makes a second try harmless."""

@@ -130,6 +130,9 @@ def test_a_job_that_has_ended_can_still_be_looked_at(served: RestCluster, page: 
     assert page.locator("[data-root-cause]").text_content() == "ValueError: poisoned"
     assert 'raise ValueError("poisoned")' in page.locator(".trace .own").all_text_contents()[1]
     assert page.get_by_role("button", name="Cancel").count() == 0
+    assert page.get_by_title("headrace.exchange.kind").text_content() == (
+        "in epochs: headrace.exchange.kind is auto"
+    )
     page.get_by_role("link", name="Time line").click()
     page.locator("[data-why]").wait_for()
     assert page.locator(".bar-slot").count() == len(job.monitor.epochs())

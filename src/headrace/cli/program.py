@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -61,11 +60,6 @@ class Program:
     #: Absolute, so that tracebacks lead to it from every worker of this machine.
     path: Path
     code: CodeType
-
-    @property
-    def mentions_tables(self) -> bool:
-        """Whether the program's own text suggests that its jobs have tables."""
-        return self.path.suffix == ".sql" or re.search(rb"\btable\b", self.path.read_bytes()) is not None
 
     def run(self) -> None:
         """Run the program, inside `as_main`; whatever it raises comes out."""

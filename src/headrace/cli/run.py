@@ -32,8 +32,9 @@ from headrace.cli.options import (
     recovery_properties,
 )
 from headrace.cli.program import Program, load_program, program_options, pyflink_names
+from headrace.cli.program_text import mentions_endless_source, mentions_tables
 from headrace.cli.savepoint_signals import SavepointSignals
-from headrace.errors import JobCancelledError
+from headrace.errors import ClusterError, JobCancelledError
 from headrace.util.garbage import collecting_after_imports
 
 if TYPE_CHECKING:
@@ -158,9 +159,18 @@ def _begin_spark(program: Program, configuration: Configuration) -> None:
     """Have Spark start while the program is imported."""
     from headrace.config.options.execution import TARGET
     from headrace.spark.early_start import begin
+    from headrace.spark.live_options import most_subtasks, will_run_live
 
-    if configuration.get(TARGET) == "spark":
-        begin(configuration, "tables" if program.mentions_tables else "streams")
+    if configuration.get(TARGET) != "spark":
+        return
+    has_tables = mentions_tables(program.path)
+    is_endless = not has_tables and mentions_endless_source(program.path)
+    is_live = not has_tables and will_run_live(configuration, is_endless=is_endless)
+    begin(
+        configuration,
+        "tables" if has_tables else "streams",
+        least_threads=most_subtasks() if is_live else 0,
+    )
 
 
 def _without_detached(arguments: Sequence[str]) -> list[str]:
@@ -323,6 +333,8 @@ class _Run:
 
     def _job_submitted(self, job: RemoteJob) -> None:
         self._progress.announce(f"SUBMITTED job {job.graph.name!r} ({job.graph.job_id}) to {job.session}")
+        with suppress(ClusterError):  # the session may be of a version that does not tell
+            self._progress.exchange_chosen(job.graph.name, job.exchange())
 
     def _run_program(self) -> int:
         code: int = ExitCode.OK

@@ -21,8 +21,10 @@ from headrace.graph.job_graph import JobGraph
 from headrace.rest.client import RestClient
 from headrace.rest.http import JOB_TYPE
 from headrace.rest.resources.accumulators import unpacked_accumulators
+from headrace.rest.resources.exchange import ExchangeBody
 from headrace.runtime.artifacts import bundle
 from headrace.runtime.high_availability.job_store import StoredJob
+from headrace.runtime.job.exchange_choice import ExchangeChoice
 from headrace.spark.user_code import pack_graph
 from headrace.util import clock
 
@@ -114,6 +116,11 @@ class RemoteJob:
     def job_id(self) -> JobID:
         """The id of the job."""
         return JobID(self.graph.job_id)
+
+    def exchange(self) -> ExchangeChoice:
+        """Ask whether it runs live."""
+        answer = self._client.get(f"{self._path}/headrace/exchange")
+        return msgspec.convert(answer, ExchangeBody).choice()
 
     def status(self) -> JobStatus:
         """Ask where the job stands."""

@@ -16,10 +16,12 @@ export function jobView(name, { tab, title, load, body }) {
     title: ({ job }) => `${format.clip(job.name, 60)} – ${title}`,
     async load(params, signal, state) {
       const job = await get(`/jobs/${params.job}`, signal);
-      return { job, ...(await load(params, signal, state, job)) };
+      // It stays what it is for as long as the job runs.
+      state.exchange ??= await get(`/jobs/${params.job}/headrace/exchange`, signal);
+      return { job, exchange: state.exchange, ...(await load(params, signal, state, job)) };
     },
     render(data, params, state, ctx) {
-      return h("div", { class: "stack" }, head(data.job, ctx), tabs(jobTabs(data.job), tab, "Job"), body(data, params, state, ctx));
+      return h("div", { class: "stack" }, head(data.job, data.exchange, ctx), tabs(jobTabs(data.job), tab, "Job"), body(data, params, state, ctx));
     },
   };
 }
@@ -41,7 +43,7 @@ export function isOver(job) {
   return OVER.has(job.state);
 }
 
-function head(job, ctx) {
+function head(job, exchange, ctx) {
   const over = isOver(job);
   return h("div", { class: "job-head" },
     h("div", { class: "title" },
@@ -56,7 +58,8 @@ function head(job, ctx) {
       h("span", {}, "started ", when(job["start-time"], { both: true })),
       over ? h("span", {}, "ended ", when(job["end-time"], { both: true })) : null,
       h("span", {}, `${over ? "ran" : "runs"} for ${format.duration(job.duration)}`),
-      h("span", {}, `${job["job-type"].toLowerCase()}, ${format.count(job.vertices.length)} ${job.vertices.length === 1 ? "vertex" : "vertices"}`)));
+      h("span", {}, `${job["job-type"].toLowerCase()}, ${format.count(job.vertices.length)} ${job.vertices.length === 1 ? "vertex" : "vertices"}`),
+      h("span", { title: "headrace.exchange.kind" }, `${exchange.kind === "pipelined" ? "live" : "in epochs"}: `, named(format.clip(exchange.reason, 200)))));
 }
 
 async function cancel(job, ctx) {

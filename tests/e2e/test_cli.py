@@ -182,8 +182,8 @@ def test_the_page_stays_up_until_it_is_ended(cli: Cli):
 
     process = cli.start("run", *MASTER, "--keep", "-D", "rest.port=0", path)
 
-    wait_until(lambda: "the web page stays available at " in cli.stderr.read_text(), "the end of the job", 90)
-    address = re.search(r"the web page stays available at (\S+) until Ctrl-C", cli.stderr.read_text())
+    wait_until(lambda: "the web page stays up at " in cli.stderr.read_text(), "the end of the job", 90)
+    address = re.search(r"the web page stays up at (\S+) until Ctrl-C", cli.stderr.read_text())
     assert address is not None
     with urlopen(f"{address[1]}/") as answer:
         assert b"web/js/main.js" in answer.read()
@@ -339,7 +339,7 @@ def test_ctrl_c_cancels_an_endless_job_and_leaves_nothing_behind(cli: Cli):
 
     assert code == 130
     lines = cli.stderr.read_text().splitlines()
-    assert lines[-2] == "interrupted: cancelling; press Ctrl-C again to end at once"
+    assert lines[-2] == "interrupted: cancelling the job; press Ctrl-C again to exit at once"
     assert lines[-1].startswith("CANCELED job 'endless': ")
     assert "job 'endless' runs in epochs: headrace.epoch.target-duration is set" in lines
     assert "Traceback" not in "".join(lines)

@@ -300,7 +300,7 @@ class _Run:
         """Wait with the page up until somebody ends it; how the program ended is not changed by that."""
         if self._plane is None or self._interrupts.have_come:
             return
-        click.echo(f"the web page stays available at {self._plane.url} until Ctrl-C", err=True)
+        click.echo(f"the web page stays up at {self._plane.url} until Ctrl-C", err=True)
         with suppress(KeyboardInterrupt):
             threading.Event().wait()
 
@@ -381,7 +381,7 @@ class _Run:
     def _clean_up(self) -> bool:
         """Cancel what runs and stop Spark; give up after a while, for nothing should keep Ctrl-C waiting."""
         if self._interrupts.have_come and self._running():
-            click.echo("interrupted: cancelling; press Ctrl-C again to end at once", err=True)
+            click.echo("interrupted: cancelling the job; press Ctrl-C again to exit at once", err=True)
         # In a thread of its own: the interrupt may have torn this one out of a conversation with Spark.
         worker = threading.Thread(target=self._cancel_and_stop, name="headrace-clean-up", daemon=True)
         worker.start()

@@ -68,7 +68,7 @@ def _refuse_what_cannot_run_live(job: JobGraph, configuration: Configuration) ->
     check_version()
     if not is_one_stream(job):
         raise ConfigurationError(
-            f"headrace.exchange.kind: pipelined is for jobs of streams; '{job.name}' has tables",
+            f"headrace.exchange.kind: pipelined is for jobs of streams; job '{job.name}' has tables",
             hint=_BLOCKING,
         )
     if configuration.get(RUNTIME_MODE) is RuntimeExecutionMode.BATCH:

@@ -229,7 +229,7 @@ def udaf(
     if isinstance(f, type):
         f = f()
     require(
-        isinstance(f, AggregateFunction) and not (func_type == "pandas" and callable(f)),
+        isinstance(f, AggregateFunction) or (func_type == "pandas" and callable(f)),
         "udaf()",
         "an AggregateFunction",
         f,

@@ -174,7 +174,7 @@ class KafkaSourceBuilder:
             tag: An OutputTag; the stream's `get_side_output(tag)` has the dead letters.
         """
         name = getattr(tag, "tag_id", tag)
-        require(isinstance(name, str) or not name, "KafkaSource", "an OutputTag", tag)
+        require(isinstance(name, str) and bool(name), "KafkaSource", "an OutputTag", tag)
         self._dead_letter_tag = name
         return self
 

@@ -63,7 +63,7 @@ function head(job, exchange, ctx) {
 }
 
 async function cancel(job, ctx) {
-  const answer = await askUser({ title: "Cancel this job?", message: "It ends at once, without a savepoint. What its sinks have staged and not published is dropped.", action: "Cancel the job", tone: "danger" });
+  const answer = await askUser({ title: "Cancel this job?", message: "The job ends at once, without a savepoint. Output that its sinks have not published yet is discarded.", action: "Cancel the job", tone: "danger" });
   if (!answer) return;
   try {
     await send("PATCH", `/jobs/${job.jid}?mode=cancel`);
@@ -74,18 +74,18 @@ async function cancel(job, ctx) {
   ctx.reload();
 }
 
-const TARGET = { name: "target", label: "Directory", placeholder: "execution.checkpointing.savepoint-dir", hint: "Left empty, it goes where the configuration says." };
+const TARGET = { name: "target", label: "Directory", placeholder: "execution.checkpointing.savepoint-dir", hint: "If empty, the directory in the configuration is used." };
 
 export async function savepoint(job, ctx) {
-  const answer = await askUser({ title: "Take a savepoint", message: "The job goes on.", fields: [TARGET], action: "Take it" });
+  const answer = await askUser({ title: "Take a savepoint", message: "The job keeps running.", fields: [TARGET], action: "Take it" });
   if (answer) await trigger(`/jobs/${job.jid}/savepoints`, { "target-directory": answer.target || null, "cancel-job": false }, job, ctx);
 }
 
 export async function stop(job, ctx) {
   const answer = await askUser({
     title: "Stop this job with a savepoint",
-    message: "It can be started again from there.",
-    fields: [TARGET, { name: "drain", label: "Drain: let event time run to its end first, so that all windows fire", type: "checkbox" }],
+    message: "You can restart the job from the savepoint.",
+    fields: [TARGET, { name: "drain", label: "Drain: advance event time to the end first, so that all windows fire", type: "checkbox" }],
     action: "Stop the job",
     tone: "danger",
   });

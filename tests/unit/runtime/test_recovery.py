@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +30,10 @@ from headrace.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from headrace.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
 from headrace.errors import CheckpointError, StateError, UserFunctionError
 from headrace.graph.rescaling import uniform_parallelism
+from headrace.runtime.checkpoint.storage import CheckpointDirectory
 from headrace.testing.mini_cluster import MiniJob, random_faults
 from tests.unit.runtime.fakes import MarkedSink, marked
-from tests.unit.runtime.jobs import Run, run, start, start_watched
+from tests.unit.runtime.jobs import Run, run, start, start_watched, wait_for_checkpoints
 
 NUMBERS = 120
 EVERY_EPOCH = {"execution.checkpointing.interval": "1 ms"}
@@ -373,6 +376,77 @@ def test_retained_checkpoints_stay_and_can_be_started_from(tmp_path: Path) -> No
     assert 1 <= len(checkpoints) <= 2
 
     run(counting, parallelism=3, options={"execution.state-recovery.path": str(checkpoints[-1])}, sink=sink)
+    assert sorted(output_of(sink.name)) == COUNTED
+
+
+@pytest.fixture
+def second_write(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, threading.Event]:
+    """Have the second checkpoint be written slowly; return what says that it has begun, and what lets it end."""
+    begun, goes_on = threading.Event(), threading.Event()
+    write = CheckpointDirectory.write
+
+    def slowly(directory: CheckpointDirectory, metadata: Any) -> Any:
+        if metadata.checkpoint_id == 2:
+            begun.set()
+            assert goes_on.wait(10)
+        return write(directory, metadata)
+
+    monkeypatch.setattr(CheckpointDirectory, "write", slowly)
+    return begun, goes_on
+
+
+class Broken(Exception):
+    """What the job fails with."""
+
+
+def start_failing_while_written(events: tuple[threading.Event, threading.Event], **settings: Any) -> Run:
+    """Start a job whose third epoch fails while checkpoint 2, of the second epoch, is being written."""
+    begun, goes_on = events
+
+    def watch(summary: Any) -> None:
+        if summary.epoch == 2 and not begun.is_set():
+            wait_for_checkpoints(running.result(10).job)  # so that the second one is begun behind this epoch
+        elif summary.epoch == 3 and not goes_on.is_set():
+            assert begun.wait(10)
+            goes_on.set()
+            raise Broken
+
+    running: Future[Run] = Future()
+    started = start(counting, max_records=10, on_epoch=watch, **settings)
+    running.set_result(started)
+    return started
+
+
+def test_a_restart_uses_the_checkpoint_that_was_being_written_when_the_job_failed(
+    tmp_path: Path, second_write: tuple[threading.Event, threading.Event]
+) -> None:
+    sink = MarkedSink(str(tmp_path))
+    started = start_failing_while_written(second_write, options={**EVERY_EPOCH, **RESTARTS}, sink=sink)
+    started.job.wait()
+
+    restored = started.job.master.checkpoints.coordinator.statistics().latest_restored
+    assert restored is not None
+    assert restored.id == 2
+    assert sorted(output_of(sink.name)) == COUNTED
+
+
+def test_a_failed_job_leaves_the_checkpoint_that_was_being_written(
+    tmp_path: Path, second_write: tuple[threading.Event, threading.Event]
+) -> None:
+    options = {
+        **EVERY_EPOCH,
+        "execution.checkpointing.dir": str(tmp_path),
+        "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+        "restart-strategy.type": "none",
+    }
+    sink = MarkedSink(str(tmp_path))
+    started = start_failing_while_written(second_write, options=options, sink=sink)
+    with pytest.raises(Broken):
+        started.job.wait()
+
+    [checkpoint] = tmp_path.glob("*/chk-*")
+    assert checkpoint.name == "chk-2"
+    run(counting, options={"execution.state-recovery.path": str(checkpoint)}, sink=sink)
     assert sorted(output_of(sink.name)) == COUNTED
 
 

@@ -98,6 +98,30 @@ def test_splits_are_handed_out_evenly_in_the_order_they_were_found() -> None:
     assert plans[0].open_splits == {"s0", "s2", "s4"}
 
 
+@pytest.mark.parametrize("parallelism", [1, 2, 3])
+def test_splits_that_epochs_do_not_get_to_keep_the_order_in_which_they_were_found(parallelism: int) -> None:
+    splits = numbered(*[2] * 40)
+    reader = Reader(SplitsSource(splits, concurrent=1), parallelism)
+    for epoch in range(1, 11):
+        reader.run_epoch(2)
+        read = sorted(record for records in reader.read for record in records)
+        assert read == everything(splits)[: 2 * parallelism * epoch]
+
+
+@pytest.mark.parametrize("parallelism", [1, 2, 4])
+def test_splits_keep_their_order_when_a_job_goes_on_with_another_parallelism(parallelism: int) -> None:
+    splits = numbered(*[2] * 40)
+    source = SplitsSource(splits, concurrent=1)
+    before = Reader(source, 3)
+    for _ in range(3):
+        before.run_epoch(2)
+    after = Reader(source, parallelism)
+    after.coordinator.restore(before.coordinator.snapshot(), (), 0)
+    after.run_epoch(2)
+    read = sorted(record for reader in (before, after) for records in reader.read for record in records)
+    assert read == everything(splits)[: 18 + 2 * parallelism]
+
+
 def test_splits_read_one_after_the_other_are_finished_in_turn() -> None:
     reader = Reader(SplitsSource(numbered(4, 4, 4), concurrent=1), parallelism=1)
     reader.run(max_records=3)

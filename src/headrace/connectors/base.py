@@ -116,7 +116,7 @@ class SplitEnumerator(ABC):
         """
 
     def close(self) -> None:
-        """Close connections."""
+        """Release what was opened: connections, files, threads."""
 
 
 class KnownSplits(SplitEnumerator):
@@ -383,7 +383,7 @@ class SinkWriter(ABC):
         """The epoch failed: remove what was staged, as far as possible."""
 
     def close(self) -> None:
-        """Release resources."""
+        """Release what was opened: connections, files, threads."""
 
 
 class BatchSinkWriter(SinkWriter):
@@ -501,7 +501,7 @@ class Committer(ABC):
         return None
 
     def close(self) -> None:
-        """Close connections."""
+        """Release what was opened: connections, files, threads."""
 
 
 class Sink(ABC):

@@ -149,7 +149,6 @@ class CacheSource(base.Source):
 
     @property
     def boundedness(self) -> base.Boundedness:
-        """It ends."""
         return base.Boundedness.BOUNDED
 
     def create_enumerator(self, parallelism: int) -> base.SplitEnumerator:

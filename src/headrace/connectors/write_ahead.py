@@ -102,7 +102,7 @@ class Publisher(ABC):
             self.publish(records)
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection to the external system."""
 
 
 class WriteAheadSink(base.Sink):

@@ -329,7 +329,7 @@ class SparkJob:
 
     @property
     def progress(self) -> JobProgress:
-        """Totals so far."""
+        """Return the totals of the job so far."""
         return self._master.progress
 
     @property

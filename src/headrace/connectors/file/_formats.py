@@ -145,7 +145,6 @@ class TextLines(StreamFormat):
         return compression is None and _lines.has_byte_newline(self.charset)
 
     def get_produced_type(self) -> TypeInformation:
-        """Return STRING."""
         return Types.STRING()
 
     def create_reader(self) -> SourceReader:

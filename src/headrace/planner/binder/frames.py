@@ -19,8 +19,6 @@ _CURRENT = "CURRENT ROW"
 
 
 class Binder(Protocol):
-    """Binds expressions."""
-
     context: Context
 
     def bind(self, node: syntax.Node) -> e.Expression:

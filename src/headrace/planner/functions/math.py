@@ -1,4 +1,4 @@
-"""Numeric functions."""
+"""Numeric functions: rounding, logarithms, trigonometry, conversions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of strings."""
+"""String functions: searching, cutting, padding, encoding, hashing."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headrace.connectors.base import Slice, SourceSplit, SplitProgress
@@ -128,6 +128,8 @@ def test_splits_keep_their_order_when_a_job_goes_on_with_another_parallelism(par
     max_records=st.integers(1, 30),
     restarts=st.sets(st.integers(1, 6)),
 )
+@example(sizes=[20, 1] * 20, parallelism=2, max_records=20, restarts=set())
+@example(sizes=[20, 1] * 20, parallelism=2, max_records=20, restarts={1})
 def test_a_subtask_reads_no_split_behind_a_later_one(
     sizes: list[int], parallelism: int, max_records: int, restarts: set[int]
 ) -> None:

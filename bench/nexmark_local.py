@@ -164,9 +164,7 @@ class LocalRunner(NoEpochs):
                 made = self._task(vertex, lambda at=number, do=read: list(do(at, [])))
                 self._deliver(made, number, edge.target_vertex, received)
 
-    def _node(
-        self, vertex: JobVertex, at: VertexTime, functions: TableFunctions, received: Received
-    ) -> None:
+    def _node(self, vertex: JobVertex, at: VertexTime, functions: TableFunctions, received: Received) -> None:
         edges = self._job.inputs_of(vertex.vertex_id)
         merges = {side: merge for edge in edges for side, merge in self._packed(edge).merges.items()}
         readers = self._packing.out_of(vertex.vertex_id)

@@ -16,9 +16,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.parity.nexmark_tables import KEYS, NAMES, statements, tables, write_events, written_down
+from tests.parity.nexmark_tables import KEYS, NAMES, TARGET, statements, tables, write_events, written_down
 
-TARGET = Path(__file__).parent / "flink_nexmark.json"
 _LINE = re.compile(r"(q\d+)> ([+-][IUD])\[(.*)\]$")
 
 #: What PyFlink runs: it reads definitions, and INSERTs of one job.
@@ -60,9 +59,7 @@ def printed(flink: str, directory: Path) -> str:
     return done.stdout
 
 
-def final_tables(
-    lines: str, keys: Mapping[str, Sequence[int]] = KEYS
-) -> dict[str, list[str]]:
+def final_tables(lines: str, keys: Mapping[str, Sequence[int]] = KEYS) -> dict[str, list[str]]:
     """Return the table that the changes of each query come to."""
     found: dict[str, Counter[str]] = {name: Counter() for name in NAMES}
     by_key: dict[str, dict[tuple[str, ...], str]] = {name: {} for name in keys}

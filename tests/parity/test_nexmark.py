@@ -3,15 +3,14 @@
     driver 1: JobMaster + stages in this process ... epoch, epoch, rescale, epoch, LOST
     driver 2: from its checkpoint, other cuts, on a host without a copy of state ... FINISHED
 
-``flink_nexmark.json`` was written by Flink itself (`make_nexmark.py`). Files, packets, state files, checkpoints and what
-sinks publish are those of jobs on Spark; only the shuffle between tasks is not Spark's.
+``flink_nexmark.json`` was written by Flink itself (`make_nexmark.py`). Files, packets, state files, checkpoints and
+what sinks publish are those of jobs on Spark; only the shuffle between tasks is not Spark's.
 """
 
 from __future__ import annotations
 
-import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,7 +19,6 @@ from typing import Any
 import pytest
 
 from bench.nexmark_local import LocalRunner, planned
-
 from headrace.config import Configuration
 from headrace.connectors.print import PrintSink
 from headrace.graph.job_graph import JobGraph, JobVertex
@@ -36,12 +34,9 @@ from headrace.state.compaction import compact
 from headrace.state.key_secret import KeySecret
 from headrace.types.text import row_writer
 from tests.parity.make_nexmark import final_tables
-from tests.parity.nexmark_tables import NAMES, statements, tables, write_events
+from tests.parity.nexmark_tables import NAMES, RECORDED, statements, tables, write_events
 from tests.unit.runtime.fakes import MarkedSink, marked
 
-RECORDED: dict[str, list[str]] = json.loads(
-    (Path(__file__).parent / "flink_nexmark.json").read_text(encoding="utf-8")
-)
 OPTIONS = {
     "headrace.epoch.target-duration": "1 h",
     "headrace.state.compaction.max-changes": "3",
@@ -68,7 +63,7 @@ class FailingRunner(LocalRunner):
         self._rng = rng
         self.repeated = 0
 
-    def compact(self, work: list[Compaction]) -> Future[list[int]]:
+    def compact(self, work: Sequence[Compaction]) -> Future[list[int]]:
         done: Future[list[int]] = Future()
         done.set_result([compact(item.files, item.path) for item in work])
         return done
@@ -126,7 +121,9 @@ class Disturbed:
 
     def _job(self) -> JobGraph:
         job = planned([*tables(self.events), *statements(self.name, "'connector' = 'print'")], 2)
-        [last] = [vertex for vertex in job.vertices if isinstance(vertex.head.declaration, TableSinkDeclaration)]
+        [last] = [
+            vertex for vertex in job.vertices if isinstance(vertex.head.declaration, TableSinkDeclaration)
+        ]
         sink = last.head.declaration
         assert isinstance(sink, TableSinkDeclaration)
         assert isinstance(sink.sink, PrintSink)

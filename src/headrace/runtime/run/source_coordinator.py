@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -62,6 +63,8 @@ class _Stored(msgspec.Struct, frozen=True):
     splits: bytes
     #: The places of splits that are unassigned or open in the order in which all were found; older files have none.
     places: tuple[int, ...] = ()
+    #: The last place of which each subtask has read something; -1 for nothing.
+    reached: tuple[int, ...] = ()
 
     def load_splits(self) -> tuple[list[SourceSplit], list[SourceSplit], list[SourceSplit]]:
         """Return the splits: unassigned, open, finished. Unpickling may run any code."""
@@ -128,6 +131,8 @@ class SourceCoordinator:
         #: Where splits that are not finished stand in that order, by name.
         self._places: dict[str, int] = {}
         self._found = 0
+        #: The last place of which each subtask has read something.
+        self._reached = [-1] * parallelism
         #: Splits that were read to their end; a source that comes back must not find them again.
         self._finished: list[SourceSplit] = []
         #: The names of splits that were found before the job came back.
@@ -208,6 +213,7 @@ class SourceCoordinator:
     ) -> None:
         """Take over how far a subtask came in a completed epoch."""
         for split_id, reached in progress.items():
+            self._reached[subtask] = max(self._reached[subtask], self._places[split_id])
             if reached.is_finished:
                 finished = self._open[subtask].pop(split_id).split
                 del self._places[split_id]
@@ -239,6 +245,7 @@ class SourceCoordinator:
             self._parallelism,
             pickle.dumps(splits, protocol=5),
             tuple(self._places[each.split_id] for each in splits[: len(splits) - len(self._finished)]),
+            tuple(self._reached),
         )
         return msgspec.msgpack.encode(stored)
 
@@ -252,7 +259,6 @@ class SourceCoordinator:
         """
         stored = _stored_in(snapshot)
         unassigned, opened, self._finished = stored.load_splits()
-        is_same = stored.parallelism == self._parallelism
         splits = [*unassigned, *opened, *self._finished]
         self._enumerator.restore(splits)
         for split in self._finished:
@@ -270,6 +276,8 @@ class SourceCoordinator:
         ]
         if stored.parallelism != self._parallelism:
             entries = self._dealt_anew(entries, unassigned)
+        elif stored.reached:
+            self._reached = list(stored.reached)
         self._unassigned.extend(unassigned)
         for subtask, entry in entries:
             self._open[subtask][entry.split.split_id] = entry
@@ -336,18 +344,25 @@ class SourceCoordinator:
     def _assign(self, now_ms: int) -> None:
         """Hand out splits, always to the subtask with the fewest, in the order they were found.
 
-        Splits that are read one after the other are handed out ahead, so that many small ones fit into an epoch.
+        Splits that are read one after the other are handed out ahead, so that many small ones fit into an epoch. They
+        do not go to a subtask that has read later ones: its watermark would not wait for their rows.
         """
         # One that has ended reads nothing more, even if another gives splits back.
-        subtasks = [index for index in range(self._parallelism) if index not in self._ended]
-        while self._unassigned:
-            subtask = min(subtasks, key=lambda index: (len(self._open[index]), index))
-            if self._concurrent is not None and len(self._open[subtask]) >= self._concurrent * _AHEAD:
-                return
+        running = [index for index in range(self._parallelism) if index not in self._ended]
+        most = sys.maxsize if self._concurrent is None else self._concurrent * _AHEAD
+        passed_over = []
+        while self._unassigned and any(len(self._open[index]) < most for index in running):
             split = self._unassigned.popleft()
-            self._open[subtask][split.split_id] = OpenSplit(
-                split, self._enumerator.start_position(split), now_ms
-            )
+            able = running
+            if self._concurrent is not None:
+                able = [index for index in running if self._reached[index] < self._place(split)] or running
+            subtask = min(able, key=lambda index: (len(self._open[index]), index))
+            if len(self._open[subtask]) >= most:
+                passed_over.append(split)
+                continue
+            position = self._enumerator.start_position(split)
+            self._open[subtask][split.split_id] = OpenSplit(split, position, now_ms)
+        self._unassigned.extendleft(reversed(passed_over))
 
     def _keep_awake(self, paused: Iterable[int], now_ms: int) -> None:
         """Splits that are held back are not idle: nobody knows whether they have records."""

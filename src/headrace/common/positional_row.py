@@ -1,4 +1,4 @@
-"""Rows of a query's result: they print as rows by position, as in PyFlink, and still know the names of their columns."""
+"""Rows of a result print by position, as in PyFlink, and still know the names of their columns."""
 
 from __future__ import annotations
 

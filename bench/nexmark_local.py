@@ -18,19 +18,21 @@ import pstats
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 from bench.nexmark_files import COMPARED, FORMATS, definitions, query, write_files
 from headrace.graph.job_graph import JobEdge, JobGraph, JobVertex
 from headrace.graph.table_job import expected_rate
-from headrace.operators.table.declarations import StatefulNode, TableSinkDeclaration
+from headrace.operators.table.declarations import StatefulNode, TableScanDeclaration, TableSinkDeclaration
 from headrace.runtime.checkpoint.restore import StartingPoint
 from headrace.runtime.epoch.log import EpochNumbers
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskReport
@@ -68,11 +70,11 @@ def planned(statements: Sequence[str], parallelism: int) -> JobGraph:
         found.append(graph)
         raise _PlannedError
 
-    env._jobs._env._submit_job_graph = submit
-    try:
-        env.execute_sql(insert)
-    except _PlannedError:
-        return found[0]
+    with mock.patch.object(env._jobs._env, "_submit_job_graph", submit):
+        try:
+            env.execute_sql(insert)
+        except _PlannedError:
+            return found[0]
     raise AssertionError("nothing was started")
 
 
@@ -100,23 +102,24 @@ class LocalRunner(NoEpochs):
         settings = TaskSettings("local", scratch_parent=str(directory))
         self._code = SimpleNamespace(value=pack_job(JobCode(job, LINEAGE, settings)))
         self._told = _Told()
-        self.spent: Counter[str] = Counter()
+        self.spent: defaultdict[str, float] = defaultdict(float)
         self.epochs = 0
 
     def run(self, plan: EpochPlan) -> Sequence[SubtaskReport]:
         self.epochs += 1
         messages = TaskMessages(self._told)  # type: ignore[arg-type]
         functions = TableFunctions(self._job.job_id, self._code, messages, plan)  # type: ignore[arg-type]
-        session = SimpleNamespace(zone="UTC", context=None, row_keys=None, reads_columns=True)
+        session: Any = SimpleNamespace(zone="UTC", context=None, row_keys=None, reads_columns=True)
+        no_workers: Any = None
         epoch = TableEpoch(
             session,
             self._job,
             plan,
             self._operators,
             functions,
-            None,
+            no_workers,
             messages,
-            self._packing,  # type: ignore[arg-type]
+            self._packing,
         )
         scans = epoch._scans
         final = {each.vertex_id: scans.ends(each) for each in self._job.vertices if each.is_source}
@@ -126,7 +129,7 @@ class LocalRunner(NoEpochs):
         }
         for vertex in self._job.vertices:
             declaration = vertex.head.declaration
-            if vertex.is_source:
+            if isinstance(declaration, TableScanDeclaration):
                 assert scans.prepare_columns(vertex, declaration), "only Spark can read this"
                 self._scan(vertex, scans, functions, received)
             elif isinstance(declaration, StatefulNode):
@@ -138,12 +141,14 @@ class LocalRunner(NoEpochs):
 
     def _scan(self, vertex: JobVertex, scans: TableScans, functions: TableFunctions, received: Any) -> None:
         scan = scans.columns.get(vertex.vertex_id)
-        for edge in self._job.outputs_of(vertex.vertex_id) if scan is not None else ():
+        if scan is None:
+            return
+        for edge in self._job.outputs_of(vertex.vertex_id):
             packed = self._packed(edge)
             pieces = scan.pieces_for(packed)
             read = functions.packets_of_pieces(vertex.vertex_id, pieces, scan.time, packed)
             for number in range(len(pieces)):
-                made = self._timed(vertex, lambda at=number, do=read: list(do(at, [])))
+                made = self._timed(vertex, partial(_all, read, number, []))
                 _deliver(made, received[edge.target_vertex])
 
     def _node(self, vertex: JobVertex, at: VertexTime, functions: TableFunctions, received: Any) -> None:
@@ -152,7 +157,7 @@ class LocalRunner(NoEpochs):
         readers = self._packing.out_of(vertex.vertex_id)
         work = functions.packets_of_node(vertex.vertex_id, at, merges, readers)
         for subtask, packets in enumerate(received[vertex.vertex_id]):
-            made = self._timed(vertex, lambda at=subtask, own=packets: list(work(at, own)))
+            made = self._timed(vertex, partial(_all, work, subtask, packets))
             for edge in self._job.outputs_of(vertex.vertex_id):
                 _deliver(made, received[edge.target_vertex])
 
@@ -166,8 +171,12 @@ class LocalRunner(NoEpochs):
     def _timed(self, vertex: JobVertex, work: Callable[[], list[Any]]) -> list[Any]:
         began = time.process_time()
         made = work()
-        self.spent[vertex.name] += time.process_time() - began  # type: ignore[assignment]
+        self.spent[vertex.name] += time.process_time() - began
         return made
+
+
+def _all(work: Callable[[int, Any], Iterable[Any]], subtask: int, packets: Any) -> list[Any]:
+    return list(work(subtask, packets))
 
 
 def _deliver(made: Iterable[Any], received: list[list[bytes]]) -> None:

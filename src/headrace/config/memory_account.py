@@ -92,7 +92,6 @@ class DriverMemory:
 
     @property
     def process(self) -> int:
-        """All of it."""
         return sum(getattr(self, each.name) for each in fields(self))
 
     @property
@@ -120,12 +119,11 @@ class ExecutorMemory:
 
     @property
     def heap(self) -> int:
-        """Java's heap."""
+        """The maximum size of Java's heap."""
         return self.framework_heap + self.task_heap
 
     @property
     def process(self) -> int:
-        """All of it."""
         return (
             self.heap
             + self.framework_off_heap

@@ -35,6 +35,7 @@ from headrace.runtime.epoch.messages import (
     Crossing,
     EpochPlan,
     SubtaskId,
+    SubtaskReport,
     rows_producer,
 )
 from headrace.runtime.epoch.recording import task_file
@@ -180,10 +181,7 @@ class TableFunctions:
                     subtask, inputs = split_sides(received, sides, merges)
                 if subtask is None:
                     raise InvariantViolation("a subtask of a table job got no control row")
-                known, place = _job_code(job_key, code), SubtaskId(vertex_id, subtask)
-                make = partial(TableTask, known.job, place, known.lineage, known.settings)
-                with _tasks.task((job_key, place), make) as task:
-                    output, report = task.run(pickle.loads(plan), at, inputs, _attempt(), function_context)
+                output, report = _run_node(job_key, code, SubtaskId(vertex_id, subtask), plan, at, inputs)
                 with watch.on(ENCODE):
                     rows = output.combine_chunks()
                     if not packed:
@@ -231,10 +229,7 @@ class TableFunctions:
                     for side, rows in rows_for(vertex_id, received):
                         tables.setdefault(side, []).append(rows)
                     inputs = merged_inputs(tables, merges)
-                known, place = _job_code(job_key, code), SubtaskId(vertex_id, subtask)
-                make = partial(TableTask, known.job, place, known.lineage, known.settings)
-                with _tasks.task((job_key, place), make) as task:
-                    output, report = task.run(pickle.loads(plan), at, inputs, _attempt(), function_context)
+                output, report = _run_node(job_key, code, SubtaskId(vertex_id, subtask), plan, at, inputs)
                 with watch.on(ENCODE):
                     rows = output.combine_chunks()
                     made = [each for reader in readers for each in _routed(reader, [rows], site)]
@@ -468,6 +463,21 @@ class TableFunctions:
                         messages.tell(read)
 
         return run
+
+
+def _run_node(
+    job_key: str,
+    code: Broadcast[bytes],
+    place: SubtaskId,
+    plan: bytes,
+    at: VertexTime,
+    inputs: Mapping[int, pa.Table],
+) -> tuple[pa.Table, SubtaskReport]:
+    """Run a subtask of a stateful node on its rows of an epoch."""
+    known = _job_code(job_key, code)
+    make = partial(TableTask, known.job, place, known.lineage, known.settings)
+    with _tasks.task((job_key, place), make) as task:
+        return task.run(pickle.loads(plan), at, inputs, _attempt(), function_context)
 
 
 def _routed(packed: PackedInput, tables: Iterable[pa.Table], site: CallSite | None) -> Iterator[Any]:

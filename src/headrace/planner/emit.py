@@ -114,7 +114,7 @@ def _emit_temporal(value: Any, data_type: t.DataType) -> str:
         case Decimal():
             return f"CAST({value:f} AS {data_type.spark_name()})"
         case _:
-            raise InvariantViolation(f"{value!r} is no constant of SQL")
+            raise InvariantViolation(f"{value!r} cannot be written as a SQL constant")
 
 
 def _day_time(value: datetime.timedelta) -> str:

@@ -46,8 +46,8 @@ def test_types(expression: str, kind: str) -> None:
 @pytest.mark.parametrize(
     ("expression", "reason"),
     [
-        ("PARSE_JSON(s, s = 'x')", "takes TRUE or FALSE as allow_duplicate_keys"),
-        ("PARSE_JSON(s)[s]", "must be constant"),
+        ("PARSE_JSON(s, s = 'x')", "takes a constant TRUE or FALSE as allow_duplicate_keys"),
+        ("PARSE_JSON(s)[s]", "must be a constant"),
         ("PARSE_JSON(s)[2.5]", "takes an integer or a string"),
         ("MIN(PARSE_JSON(s))", "can be ordered"),
         ("CAST(PARSE_JSON(s) AS TIME)", "cannot CAST"),

@@ -89,7 +89,7 @@ def key_sides(context: Context, correlated: Sequence[e.Expression], span: Span) 
         sides = _sides(condition)
         if sides is None:
             raise context.unsupported(
-                "a condition other than = on the row beside a query with GROUP BY, DISTINCT, LIMIT or an aggregate",
+                "a correlated condition other than = in a subquery with GROUP BY, DISTINCT, LIMIT or an aggregate",
                 span,
                 hint="compare with =, or join with the query instead",
             )
@@ -247,7 +247,7 @@ def _sides(condition: e.Expression) -> tuple[e.Expression, ...] | None:
 def _check(context: Context, rows: LogicalNode, span: Span) -> None:
     if names_outer(rows):
         raise context.unsupported(
-            "a column of the row beside a query anywhere but in WHERE and SELECT",
+            "a correlated column outside the WHERE and SELECT clauses of a subquery",
             span,
             hint="compare it in the WHERE clause of the query, or join with the query instead",
         )

@@ -255,9 +255,7 @@ class QueryBinder:
     def _add_keys(self, grouping: Grouping, span: Span) -> None:
         """Group by what is compared with the row beside the query, too."""
         if grouping.sets is not None or grouping.window is not None:
-            raise self.context.unsupported(
-                "GROUPING SETS or a group window in a query that names columns of the row beside it", span
-            )
+            raise self.context.unsupported("GROUPING SETS or a group window in a correlated subquery", span)
         keys = key_sides(self.context, self.correlated, span)
         grouping.keys += [key for key in keys if key not in grouping.keys]
 
@@ -361,7 +359,7 @@ class QueryBinder:
             )
             if not is_plain:
                 raise self.context.unsupported(
-                    "EXISTS as a value over a query with GROUP BY, QUALIFY or OFFSET that names columns of the row",
+                    "EXISTS as a value over a correlated subquery with GROUP BY, QUALIFY or OFFSET",
                     query.span,
                 )
             return counted(self.context, block.input, self.correlated, query.span)
@@ -397,13 +395,11 @@ class QueryBinder:
             return beside_rows(self.context, rows, (), (), len(rows.schema), query.span)
         binder = block.binder
         if block.qualify is not None or (binder.over is not None and binder.over.calls):
-            raise self.context.unsupported(
-                "OVER in a query that names columns of the row beside it", query.span
-            )
+            raise self.context.unsupported("OVER in a correlated subquery", query.span)
         if isinstance(binder, GroupedBinder) and not binder.grouping_.grouped:
             if query.order_by or query.offset or query.fetch is not None or block.distinct:
                 raise self.context.unsupported(
-                    "ORDER BY, LIMIT or DISTINCT over one row beside another", query.span
+                    "ORDER BY, LIMIT or DISTINCT in a correlated subquery that returns one row", query.span
                 )
             parts = (block.expressions, block.names, block.having)
             return beside_aggregate(self.context, binder.grouping_, self.correlated, *parts, query.span)
@@ -429,9 +425,7 @@ class QueryBinder:
         order = self._sort_keys(block, query.order_by)
         is_limited = bool(query.offset) or query.fetch is not None
         if is_limited and not order:
-            raise self.context.unsupported(
-                "LIMIT without ORDER BY in a query that names columns of the row beside it", query.span
-            )
+            raise self.context.unsupported("LIMIT without ORDER BY in a correlated subquery", query.span)
         shown = list(keys)
         if isinstance(block.binder, GroupedBinder):
             grouped = block.binder.grouping_.keys

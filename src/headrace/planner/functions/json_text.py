@@ -128,7 +128,7 @@ def _made(types: Sequence[t.DataType]) -> Resolved:
 def _object_type(types: Sequence[t.DataType]) -> Resolved:
     for key in types[1::2]:
         if not is_string(key):
-            raise WrongArguments(f"a key of JSON_OBJECT is a STRING, not {key.summary_without_null()}")
+            raise WrongArguments(f"a key of JSON_OBJECT must be a STRING, not {key.summary_without_null()}")
     return _made(types)
 
 
@@ -235,7 +235,7 @@ def _emit_listed_object(call: Call, operands: list[str]) -> str:
     key, value = kind.element_type
     if not is_string(key.data_type):
         raise WrongArguments(
-            f"a key of JSON_OBJECTAGG is a STRING, not {key.data_type.summary_without_null()}"
+            f"a key of JSON_OBJECTAGG must be a STRING, not {key.data_type.summary_without_null()}"
         )
     text = _element(call, f"one.{quote_name(value.name)}", value.data_type)
     no_key = "raise_error('a key of JSON_OBJECTAGG is NULL')"

@@ -1,4 +1,4 @@
-"""Numeric functions."""
+"""Numeric functions: rounding, logarithms, trigonometry, conversions."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ MATH.add("POWER(number DOUBLE, power DOUBLE)", _DOUBLE, "power({0}, {1})", "The 
 def _point(types: Sequence[DataType]) -> Resolved:
     arguments = signature("ATAN2(y DOUBLE, x DOUBLE)").bind(types)
     if any(isinstance(one, DecimalType) for one in types):
-        raise WrongArguments("ATAN2 takes no DECIMAL", "CAST it to DOUBLE")
+        raise WrongArguments("ATAN2 does not accept DECIMAL", "CAST it to DOUBLE")
     return arguments, DoubleType(any(one.is_nullable for one in types))
 
 

@@ -138,7 +138,7 @@ _operator(
 def _listed(types: Sequence[t.DataType]) -> Resolved:
     """A text is looked for among texts, also where the list has numbers: as in Flink it need not be a number."""
     if any(map(is_string, types[1:])) and any(isinstance(one, t.NumericType) for one in types[1:]):
-        raise WrongArguments("IN looks among texts or among numbers, not both", "CAST them to one type")
+        raise WrongArguments("IN cannot compare strings with numbers", "CAST them to one type")
     if is_string(types[0]) and all(is_string(one) or isinstance(one, t.NumericType) for one in types[1:]):
         texts = tuple(t.DataTypes.STRING().with_nullability(one.is_nullable) for one in types)
         return texts, t.BooleanType(_nullable(types))
@@ -186,10 +186,10 @@ def _emit_like(call: Call, operands: list[str]) -> str:
     # Spark's LIKE takes \ as an escape where Flink's has none: give it a character nobody writes.
     escape = string_constant(call, 2) if len(call.operands) == 3 else "\u0001"
     if escape is None or len(escape) != 1:
-        raise WrongArguments("LIKE's ESCAPE is one character")
+        raise WrongArguments("the ESCAPE of LIKE must be one character")
     if len(call.operands) == 3 and _ends_in_escape(string_constant(call, 1), escape):
         raise WrongArguments(
-            "the pattern of LIKE ends with the ESCAPE character, which has to stand before another"
+            "the pattern of LIKE ends with the ESCAPE character, which must be followed by another character"
         )
     return f"({operands[0]} LIKE {operands[1]} ESCAPE {quoted(escape)})"
 
@@ -309,7 +309,7 @@ def _arithmetic(symbol: str, types: Sequence[t.DataType]) -> Resolved:
     one, other = _numbers(symbol, types)
     nullable = _nullable(types)
     if symbol == "%" and not all(isinstance(each, t.IntegralType | t.DecimalType) for each in (one, other)):
-        raise WrongArguments("a remainder is of whole numbers and DECIMALs", "CAST the number to a DECIMAL")
+        raise WrongArguments("% takes whole numbers and DECIMALs", "CAST the number to a DECIMAL")
     if symbol == "%" and not getattr(one, "scale", 0) and not getattr(other, "scale", 0):
         # A remainder is no larger than the divisor.
         return (one, other), other.with_nullability(nullable)

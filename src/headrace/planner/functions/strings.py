@@ -1,4 +1,4 @@
-"""Functions of strings."""
+"""String functions: searching, cutting, padding, encoding, hashing."""
 
 from __future__ import annotations
 
@@ -270,7 +270,7 @@ STRINGS.add(
 def _emit_element(call: Call, operands: list[str]) -> str:
     place = constant(call.operands[0])
     if isinstance(place, int) and place < 0:
-        raise WrongArguments(f"ELT counts from 1, not from {place}")
+        raise WrongArguments(f"the index of ELT starts at 1; got {place}")
     return f"elt({', '.join(operands)})"
 
 
@@ -551,7 +551,7 @@ for _bits in (224, 256, 384, 512):
 def _emit_sha2(call: Call, operands: list[str]) -> str:
     bits = constant(call.operands[1])
     if isinstance(bits, int) and bits not in (224, 256, 384, 512):
-        raise WrongArguments(f"SHA2 has 224, 256, 384 or 512 bits, not {bits}")
+        raise WrongArguments(f"the hash length of SHA2 must be 224, 256, 384 or 512 bits, not {bits}")
     return f"sha2({operands[0]}, {operands[1]})"
 
 

@@ -25,7 +25,7 @@ def _document(call: Call, text: str) -> str:
     """The canonical text of a JSON text; NULL if it is not JSON."""
     repeats = constant(call.operands[1]) if len(call.operands) > 1 else False
     if not isinstance(repeats, bool):
-        raise WrongArguments(f"{call.function} takes TRUE or FALSE as allow_duplicate_keys, as a constant")
+        raise WrongArguments(f"{call.function} takes a constant TRUE or FALSE as allow_duplicate_keys")
     made = f"to_json(try_parse_json({text}))"
     if not repeats:
         return made
@@ -67,7 +67,7 @@ def variant_item_type(types: Sequence[t.DataType]) -> Resolved:
     variant, key = types
     if not isinstance(key, t.IntegralType | t.CharType | t.VarCharType):
         raise WrongArguments(
-            f"a VARIANT has places and names: [ ] takes an integer or a string, not {key.summary_without_null()}"
+            f"[ ] of a VARIANT takes an integer or a string, not {key.summary_without_null()}"
         )
     return (variant, key), t.VariantType()
 
@@ -85,11 +85,13 @@ def variant_item(call: Call, operands: list[str]) -> str:
     else:
         name = constant(call.operands[1])
         if not isinstance(name, str):
-            raise WrongArguments("a name in a VARIANT must be constant, as in Flink", "write v['name']")
+            raise WrongArguments(
+                "a field name of a VARIANT must be a constant, as in Flink", "write v['name']"
+            )
         opening, what = "{", "v['name'] needs a VARIANT that is an object, not "
         quote = "'" if '"' in name else '"'
         if quote in name:
-            raise WrongArguments("a name in a VARIANT cannot have both kinds of quotation marks")
+            raise WrongArguments("a field name of a VARIANT cannot contain both kinds of quotation marks")
         found = _member(variant, quoted(f"$[{quote}{name}{quote}]"))
     fail = f"CAST(raise_error(concat({quoted(what)}, {variant})) AS string)"
     return (

@@ -28,7 +28,6 @@ from headrace.operators.table.declarations import (
     TableScanDeclaration,
     TableSinkDeclaration,
 )
-from headrace.operators.table.process_declarations import ProcessTableDeclaration
 from headrace.operators.table.steps import Fragment, PythonCalls
 
 

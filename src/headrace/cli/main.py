@@ -53,7 +53,9 @@ class _WrongUsage(click.UsageError):
         """Print what is wrong, and where to read on."""
         command = "headrace" if self.ctx is None else self.ctx.command_path
         wrong = self.message[:1].lower() + self.message[1:].removesuffix(".")
-        click.echo(f"error: {wrong}\nhint: '{command} --help' shows what there is", file=file, err=file is None)
+        click.echo(
+            f"error: {wrong}\nhint: '{command} --help' shows what there is", file=file, err=file is None
+        )
 
 
 @contextmanager

@@ -97,4 +97,6 @@ def test_wrong_options_of_a_command_are_shown_as_other_errors_are(headrace):
         "error: no such option '--paralelism'. Did you mean '--parallelism'?\n"
         "hint: 'headrace run --help' shows what there is\n"
     )
-    assert headrace("rescale").stderr.startswith("error: missing argument 'JOB'\nhint: 'headrace rescale --help'")
+    assert headrace("rescale").stderr.startswith(
+        "error: missing argument 'JOB'\nhint: 'headrace rescale --help'"
+    )

@@ -23,7 +23,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Generic, Self, TypeVar
 
-from headrace.errors import JobDefinitionError
+from headrace.errors import JobDefinitionError, require
 
 __all__ = [
     "Accumulator",
@@ -254,10 +254,9 @@ class TaskAccumulators:
         Raises:
             JobDefinitionError: If it is taken, or this is no accumulator.
         """
-        if not isinstance(accumulator, Accumulator):
-            raise JobDefinitionError(
-                f"add_accumulator({name!r}): expected an Accumulator; got {accumulator!r}"
-            )
+        require(
+            isinstance(accumulator, Accumulator), f"add_accumulator({name!r})", "an Accumulator", accumulator
+        )
         if name in self._by_name:
             raise JobDefinitionError(
                 f"accumulator {name!r} is already registered in this task",

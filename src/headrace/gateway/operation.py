@@ -123,7 +123,7 @@ class StatementOperation:
 
     @property
     def error(self) -> BaseException | None:
-        """Why it failed."""
+        """The error that the statement failed with; None if it has not failed."""
         return self._error
 
     def start(self) -> None:

@@ -86,7 +86,7 @@ class Distribution(Metric, ABC):
 
     @abstractmethod
     def update(self, value: int) -> None:
-        """Add a value."""
+        """Add a measured value."""
 
 
 class MetricGroup(ABC):
@@ -247,7 +247,7 @@ class InMemoryHistogram(Metric):
         self._values: deque[float] = deque(maxlen=history_size)
 
     def update(self, value: float) -> None:
-        """Add a value."""
+        """Add a measured value."""
         self._count += 1
         self._values.append(value)
 

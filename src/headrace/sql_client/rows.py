@@ -57,7 +57,7 @@ class ShownRows(ABC):
 
     @abstractmethod
     def _add(self, row: Row) -> None:
-        """Take one row."""
+        """Add a row to the displayed ones."""
 
     @abstractmethod
     def _drop(self) -> None:

@@ -120,9 +120,7 @@ class OperatorHarness(ClosedOnExit):
         processing_time: int = 0,
     ) -> None:
         if declaration.inputs == 0:
-            raise JobDefinitionError(
-                "OperatorHarness: a source has no input to be fed with", hint="run it in a MiniCluster"
-            )
+            raise JobDefinitionError("OperatorHarness: a source has no input", hint="run it in a MiniCluster")
         self._declaration = declaration
         self._place = TaskPlace(
             job_name="harness",
@@ -507,7 +505,7 @@ def shipped(declaration: OperatorDeclaration) -> OperatorDeclaration:
         return copy.deepcopy(declaration)
     except TypeError as error:
         raise JobDefinitionError(
-            f"OperatorHarness: {shorten(declaration)} cannot be copied, and so not be shipped: {error}",
+            f"OperatorHarness: {shorten(declaration)} cannot be copied, so it cannot be sent to workers: {error}",
             hint="create what cannot be pickled (connections, locks, files) in open(), not in __init__",
         ) from error
 

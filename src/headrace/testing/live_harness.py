@@ -42,7 +42,7 @@ class _Input:
     is_keyed: ClassVar[bool] = False
 
     def build(self) -> Operator:
-        raise JobDefinitionError("the inputs of a harness do not run")
+        raise JobDefinitionError("the inputs of a harness cannot be run")
 
 
 class _HarnessTask(LiveTask):

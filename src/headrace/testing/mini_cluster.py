@@ -43,6 +43,7 @@ from headrace.runtime.epoch.messages import EpochPlan, SubtaskReport
 from headrace.runtime.epoch.recording import recording_settings
 from headrace.runtime.high_availability.job_results import JobResults, NoJobResults
 from headrace.runtime.job.epochs import JobProgress
+from headrace.runtime.job.exchange_choice import ExchangeChoice
 from headrace.runtime.job.master import JobMaster
 from headrace.runtime.job.settings import job_master_settings
 from headrace.runtime.run.job_run import EpochSummary
@@ -439,7 +440,8 @@ class MiniJob:
             return self.cluster
 
         directory = configuration.get(checkpointing.DIRECTORY) or f"{self._directory}/state"
-        settings = job_master_settings(configuration, directory, is_live=is_live, job_id=self._graph.job_id)
+        choice = ExchangeChoice(is_live, f"{exchange.KIND.key} is {configuration.get(exchange.KIND).value}")
+        settings = job_master_settings(configuration, directory, exchange=choice, job_id=self._graph.job_id)
         return JobMaster(
             self._graph,
             make_cluster,

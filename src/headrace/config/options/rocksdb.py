@@ -35,7 +35,7 @@ class CompactionStyle(Enum):
 
 
 class TimerStore(Enum):
-    """Values of `state.backend.rocksdb.timer-service.factory`."""
+    """Where timers are kept: the values of `state.backend.rocksdb.timer-service.factory`."""
 
     ROCKSDB = 0
     #: Refused: timers are always stored with the rest.

@@ -19,7 +19,7 @@ from headrace.connectors.file import _lines
 from headrace.connectors.file._bulk import BulkFormat, RecordBlock, Values
 from headrace.connectors.file._formats import StreamFormat, compression_by_name
 from headrace.connectors.file._line_reader import record_decoder
-from headrace.errors import FormatError, JobDefinitionError, UnsupportedFeatureError
+from headrace.errors import FormatError, JobDefinitionError, UnsupportedFeatureError, require
 from headrace.formats.csv import CsvDialect, CsvRowDeserializationSchema, CsvRowSerializationSchema
 from headrace.formats.dead_letter import RecordDecoder
 from headrace.types import DataType, DataTypes
@@ -237,11 +237,13 @@ class CsvReaderFormat(BulkFormat, StreamFormat):
         Raises:
             JobDefinitionError: It is no schema.
         """
-        if not isinstance(schema, CsvSchema):
-            raise JobDefinitionError(
-                f"CsvReaderFormat.for_schema: expected a CsvSchema; got {schema!r}",
-                hint="build one with CsvSchema.builder()",
-            )
+        require(
+            isinstance(schema, CsvSchema),
+            "CsvReaderFormat.for_schema",
+            "a CsvSchema",
+            schema,
+            hint="build one with CsvSchema.builder()",
+        )
         return CsvReaderFormat(schema)
 
     def with_ignore_parse_errors(self) -> CsvReaderFormat:
@@ -402,11 +404,13 @@ class CsvBulkWriters:
         Raises:
             JobDefinitionError: It is no schema.
         """
-        if not isinstance(schema, CsvSchema):
-            raise JobDefinitionError(
-                f"CsvBulkWriters.for_schema: expected a CsvSchema; got {schema!r}",
-                hint="build one with CsvSchema.builder()",
-            )
+        require(
+            isinstance(schema, CsvSchema),
+            "CsvBulkWriters.for_schema",
+            "a CsvSchema",
+            schema,
+            hint="build one with CsvSchema.builder()",
+        )
         return _CsvFiles(schema)
 
 

@@ -14,7 +14,7 @@ __all__ = ["MakeReporter", "MetricReporter", "ReporterKind"]
 
 
 class MetricReporter(Protocol):
-    """Sends metrics somewhere."""
+    """Sends the metrics of a process to a monitoring system."""
 
     def report(self, metrics: Sequence[MetricSet]) -> None:
         """Send them; what it raises is logged."""

@@ -71,7 +71,6 @@ class Reporters:
             raise
 
     def start(self) -> None:
-        """Begin to report."""
         for each in self._threads:
             each.start()
 

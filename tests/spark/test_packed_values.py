@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from datetime import datetime
 
 import pandas as pd
 import pytest
@@ -124,24 +125,28 @@ def count(prices: pd.Series) -> int:
     return len(prices)
 
 
+def at(second: int) -> datetime:
+    return datetime.fromisoformat(f"1970-01-01T00:00:{second:02}")
+
+
 QUERIES = {
     "over": (
         "SELECT name, MAX(price) OVER (PARTITION BY name ORDER BY ts ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM e",
         {("ann", 110.5), ("bob", 53.0), ("bob", 30.25)},
     ),
     "session": (
-        "SELECT name, SUM(price), CAST(SESSION_END(ts, INTERVAL '4' SECOND) AS STRING) FROM e "
+        "SELECT name, SUM(price), SESSION_END(ts, INTERVAL '4' SECOND) FROM e "
         "GROUP BY name, SESSION(ts, INTERVAL '4' SECOND)",
         {
-            ("ann", 130.5, "1970-01-01 00:00:07.000"),
-            ("bob", 83.25, "1970-01-01 00:00:08.000"),
-            ("bob", 16.5, "1970-01-01 00:00:13.000"),
+            ("ann", 130.5, at(7)),
+            ("bob", 83.25, at(8)),
+            ("bob", 16.5, at(13)),
         },
     ),
     "functions": (
-        "SELECT name, mean(price), num(price) FILTER (WHERE price > 20.0) FROM e "
+        "SELECT name, mean(price), num(price) FILTER (WHERE name = 'bob') FROM e "
         "GROUP BY name, TUMBLE(ts, INTERVAL '5' SECOND)",
-        {("ann", 65.25, 1), ("bob", 41.625, 2), ("bob", 16.5, 0)},
+        {("ann", 65.25, 0), ("bob", 41.625, 2), ("bob", 16.5, 1)},
     ),
 }
 
@@ -216,8 +221,7 @@ def test_asynchronous_functions_are_called_on_the_way_of_packets(env: Environmen
     assert packed
     assert all(packed)
     with (
-        pytest.raises(HeadraceError, match="no 40") as caught,
+        pytest.raises(HeadraceError, match="no 40"),
         t_env.execute_sql("SELECT looked_up(n) FROM numbers").collect() as found,
     ):
         list(found)
-    assert "(40,)" in str(caught.value)

@@ -89,7 +89,7 @@ def _hash(seed: str, numbers: _Numbers) -> Words:
     number, first = zlib.crc32(seed.encode()), hash_longs(numbers, SEED)
     if number <= _MOST_INT:
         return hash_int(number, first)
-    return hash_longs(np.array([number], np.int64), first)
+    return hash_longs(np.full(len(numbers), number, np.int64), first)
 
 
 def _share(seed: str, numbers: _Numbers, width: int) -> _Numbers:

@@ -123,7 +123,7 @@ class RemoteJob:
         return msgspec.convert(answer, ExchangeBody).choice()
 
     def status(self) -> JobStatus:
-        """Ask where the job stands."""
+        """Ask the session for the status of the job."""
         name = self._client.get(f"{self._path}/status")["status"]
         return JobStatus[name] if name in JobStatus.__members__ else JobStatus.CREATED
 

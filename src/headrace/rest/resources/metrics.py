@@ -106,7 +106,7 @@ def task_values(view: SubtaskView, rates: Rates) -> dict[str, Any]:
 
 
 def _queue_values(rates: Rates) -> dict[str, Any]:
-    """Return what waits in front of a live subtask, and behind it."""
+    """Return the numbers of buffers that wait before and after a live subtask."""
     prefix, behind = "Shuffle.Netty.Input.Buffers", "Shuffle.Netty.Output.Buffers"
     return {
         f"{behind}.outPoolUsage": round(rates.output_usage, 4),

@@ -16,12 +16,12 @@ from headrace.common.job_id import JobID
 from headrace.common.job_status import JobStatus
 from headrace.config.configuration import Configuration
 from headrace.config.options import execution
+from headrace.config.options.exchange import ExchangeKind
 from headrace.errors import ClusterError, JobCancelledError, JobExecutionError
 from headrace.graph.job_graph import JobGraph
 from headrace.rest.client import RestClient
 from headrace.rest.http import JOB_TYPE
 from headrace.rest.resources.accumulators import unpacked_accumulators
-from headrace.rest.resources.exchange import ExchangeBody
 from headrace.runtime.artifacts import bundle
 from headrace.runtime.high_availability.job_store import StoredJob
 from headrace.runtime.job.exchange_choice import ExchangeChoice
@@ -120,7 +120,8 @@ class RemoteJob:
     def exchange(self) -> ExchangeChoice:
         """Ask whether it runs live."""
         answer = self._client.get(f"{self._path}/headrace/exchange")
-        return msgspec.convert(answer, ExchangeBody).choice()
+        is_live = answer["kind"] == ExchangeKind.PIPELINED.value
+        return ExchangeChoice(is_live, answer["reason"], could_be_live=answer["could-be-live"])
 
     def status(self) -> JobStatus:
         """Ask the session for the status of the job."""

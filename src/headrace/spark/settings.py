@@ -92,6 +92,7 @@ def spark_settings(
         **_DEFAULTS,
         **_on_this_machine(master),
         **_in_containers(master),
+        **_on_other_machines(master),
         "spark.app.name": "headrace",
         **_master(master, retries, least_threads),
         "spark.task.maxFailures": str(retries + 1),
@@ -113,6 +114,13 @@ def _in_containers(master: str) -> dict[str, str]:
         return {}
     # The sockets would be in the container's temporary directory, whose path is longer than a socket's may be.
     return {"spark.python.unix.domain.socket.enabled": "false"}
+
+
+def _on_other_machines(master: str) -> dict[str, str]:
+    """Return what holds where executors tell of themselves: they look at the memory of their Python workers, too."""
+    if ClusterManager.of(master) is ClusterManager.LOCAL:
+        return {}
+    return {"spark.executor.processTreeMetrics.enabled": "true"}
 
 
 def _on_this_machine(master: str) -> dict[str, str]:

@@ -33,7 +33,9 @@ class _Path:
     def __init__(self, call: Call) -> None:
         text = string_constant(call, 1)
         if text is None:
-            raise WrongArguments(f"{call.function} takes a constant path")
+            raise WrongArguments(
+                f"{call.function} takes a constant path", "write it as a string, such as '$.name'"
+            )
         match = _PATH.fullmatch(text)
         if match is None:
             raise WrongArguments(

@@ -22,7 +22,7 @@ from headrace.planner.expressions import Call, Expression
 from headrace.planner.functions.registry import FunctionRegistry
 from headrace.planner.functions.signature import Emission, Resolved, Resolver, WrongArguments
 from headrace.planner.functions.temporal import truncated
-from headrace.planner.functions.text import constant, negative, quoted, string_constant, whole_months
+from headrace.planner.functions.text import constant, is_null, negative, quoted, string_constant, whole_months
 from headrace.types.logical import MAX_LENGTH
 
 __all__ = ["COMPARISON_NAMES", "OPERATORS"]
@@ -52,6 +52,8 @@ def _nullable(types: Sequence[t.DataType]) -> bool:
 #: Comparisons that take no text for a number.
 _EQUALITY: Final = ("=", "<>", "IS DISTINCT FROM", "IS NOT DISTINCT FROM")
 
+_ORDERING: Final = ("<", "<=", ">", ">=")
+
 # --- comparisons ----------------------------------------------------------------------------------
 
 
@@ -62,6 +64,8 @@ def _compared(symbol: str) -> Resolver:
             found = None if found is None else comparison_type(found, other)
         if symbol in _EQUALITY and any(map(is_string, types)) and isinstance(found, t.NumericType):
             # As Flink, which compares them with < and > alone.
+            found = None
+        if symbol in _ORDERING and isinstance(found, t.VariantType):
             found = None
         if found is None:
             shown = ", ".join(one.summary_without_null() for one in types)
@@ -169,7 +173,9 @@ def _strings(name: str) -> Resolver:
     def resolve(types: Sequence[t.DataType]) -> Resolved:
         for one in types:
             if not is_string(one) and not isinstance(one, t.NullType):
-                raise WrongArguments(f"{name} takes strings, not {one.summary_without_null()}")
+                raise WrongArguments(
+                    f"{name} takes strings, not {one.summary_without_null()}", "CAST it to STRING"
+                )
         found = tuple(t.DataTypes.STRING() if isinstance(one, t.NullType) else one for one in types)
         return found, t.BooleanType(_nullable(types))
 
@@ -503,10 +509,28 @@ def _subtracted(types: Sequence[t.DataType], result: t.DataType) -> Resolved:
     if not all(is_temporal(one) for one in types):
         raise WrongArguments("(a - b) with an interval qualifier needs two times")
     found = common_type(types)
-    zoned = [isinstance(one, t.LocalZonedTimestampType) for one in types]
-    if found is None or zoned[0] != zoned[1]:
-        raise WrongArguments("both times must have the same type", "CAST one of them to the other's type")
-    return (found, found), result.with_nullability(_nullable(types))
+    if found is None:
+        raise _other_time()
+    if _are_of_one_kind(types):
+        return (found, found), result.with_nullability(_nullable(types))
+    return tuple(types), result.with_nullability(_nullable(types))
+
+
+def _are_of_one_kind(types: Sequence[t.DataType]) -> bool:
+    return len({isinstance(one, t.LocalZonedTimestampType) for one in types}) == 1
+
+
+def _other_time() -> WrongArguments:
+    return WrongArguments("both times must have the same type", "CAST one of them to the other's type")
+
+
+def _is_null_difference(call: Call) -> bool:
+    """Whether it is NULL for every row: Flink asks no further then."""
+    if any(is_null(one) for one in call.operands):
+        return True
+    if not _are_of_one_kind([one.type for one in call.operands]):
+        raise _other_time()
+    return False
 
 
 def _month_difference(types: Sequence[t.DataType]) -> Resolved:
@@ -514,11 +538,15 @@ def _month_difference(types: Sequence[t.DataType]) -> Resolved:
 
 
 def _emit_month_difference(call: Call, operands: list[str]) -> str:
+    if _is_null_difference(call):
+        return "NULL"
     times = [f"CAST({text} AS timestamp_ntz)" for text in operands]
     return f"CAST({whole_months('MONTH', times[1], times[0])} AS int)"
 
 
 def _emit_time_difference(call: Call, operands: list[str]) -> str:
+    if _is_null_difference(call):
+        return "NULL"
     # An interval has milliseconds, and so have the times that it lies between.
     one, other = (
         truncated(text, 3) if getattr(each.type, "precision", 0) > 3 else text

@@ -6,7 +6,6 @@ from headrace.config.options.exchange import ExchangeKind
 from headrace.rest.context import RestContext
 from headrace.rest.http import Body, Request
 from headrace.rest.routing import Endpoint
-from headrace.runtime.job.exchange_choice import ExchangeChoice
 
 
 class ExchangeBody(Body):
@@ -15,10 +14,6 @@ class ExchangeBody(Body):
     reason: str
     #: Whether it is a stream without an end, which would run live elsewhere or with other options.
     could_be_live: bool
-
-    def choice(self) -> ExchangeChoice:
-        """Return what was chosen."""
-        return ExchangeChoice(self.kind == ExchangeKind.PIPELINED.value, self.reason, self.could_be_live)
 
 
 def exchange(context: RestContext, request: Request) -> ExchangeBody:

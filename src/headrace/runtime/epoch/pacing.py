@@ -3,6 +3,11 @@
 Without a backlog an epoch takes what is there and is as short as that makes it. So this is also the flow control of a
 job: whatever is slow in it, an operator, a sink or the publishing of its output, makes epochs longer, and the sources
 read less in the next. The epoch under way when something becomes slow runs to its end.
+
+A function of the user may take seconds for each record, so a job that calls one begins with a few records:
+
+    records of a source subtask    10   320   5,120   80,000 ...     fast functions: as many as fit the target
+                                   10    25      25       25 ...     0.2 s per record
 """
 
 from __future__ import annotations
@@ -20,8 +25,15 @@ _SHORTEST_S = 1e-3
 _REMEMBERED_EPOCHS = 1_000
 #: Fewer records without a backlog do not say what a record costs.
 _ENOUGH_TO_TELL = 50
-#: Records of a first epoch where nothing is known of the speed.
+#: Records that can be read at once where nothing is known of the speed, if no function of the user is called.
 _FEW_RECORDS = 5_000
+#: Records of a first epoch that calls functions of the user, and by how much the next may be larger.
+_PROBE_RECORDS = 10
+_PROBE_GROWTH = 32.0
+#: Functions that work longer than this on a few records are slow.
+_SLOW_S = 1.0
+#: The part of the target that functions take to be loaded; less does not say what a record costs.
+_LOADING = 0.08
 
 
 @dataclass(frozen=True)
@@ -43,11 +55,21 @@ class EpochPacer:
     Args:
         settings: The options.
         expected_rate: About how many records a subtask does in a second; None: nobody knows.
+        may_be_slow: Whether functions of the user are called, which may take any time.
     """
 
-    def __init__(self, settings: PacingSettings, expected_rate: int | None = None) -> None:
+    def __init__(
+        self, settings: PacingSettings, expected_rate: int | None = None, *, may_be_slow: bool = False
+    ) -> None:
         self._settings = settings
-        self._records = float(settings.initial_records or self._expected_records(expected_rate))
+        self._usual_records = float(settings.initial_records or self._expected_records(expected_rate))
+        is_bounded = (settings.max_records or self._usual_records) < self._usual_records
+        #: Whether epochs are small because the speed of functions is not known yet. Whoever bounds them knows it.
+        self._is_probing = may_be_slow and settings.initial_records is None and not is_bounded
+        self._records = float(_PROBE_RECORDS) if self._is_probing else self._usual_records
+        self._has_observed = False
+        #: Whether the last epoch read all that it might, so that more was probably there.
+        self._was_full = True
         self._publishing = _PublishingCost()
 
     def _expected_records(self, rate: int | None) -> float:
@@ -56,7 +78,25 @@ class EpochPacer:
     @property
     def max_records(self) -> int:
         """The bound for the next epoch."""
-        bound = max(1, int(self._records))
+        return self._bounded(self._records)
+
+    @property
+    def is_probing(self) -> bool:
+        """Whether the next epoch is cut short only to find out how fast functions are."""
+        return self._is_probing
+
+    @property
+    def cuts_input(self) -> bool:
+        """Whether it is that, and input was probably cut that was there already."""
+        return self._is_probing and self._was_full
+
+    @property
+    def max_early_records(self) -> int:
+        """The bound for sources that others wait for: as if nothing were probed."""
+        return self._bounded(max(self._records, self._usual_records) if self._is_probing else self._records)
+
+    def _bounded(self, records: float) -> int:
+        bound = max(1, int(records))
         return bound if self._settings.max_records is None else min(bound, self._settings.max_records)
 
     @property
@@ -91,16 +131,25 @@ class EpochPacer:
         # If starting an epoch takes longer than the target allows, smaller epochs would only get less done.
         budget_s = max(target_s - fixed_s, target_s * _LEAST_WORK)
         variable_s = min(work_s, duration_s) + self._publishing.expected_s(most_records)
-        wanted = budget_s / max(variable_s, _SHORTEST_S)
+        may_be_loading = self._is_probing and variable_s <= target_s * _LOADING
+        wanted = budget_s / (_SHORTEST_S if may_be_loading else max(variable_s, _SHORTEST_S))
         has_no_backlog = most_records < self.max_records
-        if has_no_backlog and most_records < _ENOUGH_TO_TELL:
+        self._was_full = not has_no_backlog
+        is_first, self._has_observed = not self._has_observed, True
+        if (has_no_backlog or is_first) and most_records < _ENOUGH_TO_TELL:
             # It was not so few records that took long: the first epochs load classes and modules.
             wanted = max(1.0, wanted)
         if most_bytes:
             wanted = min(wanted, self._settings.max_bytes / most_bytes)
-        if has_no_backlog and wanted >= 1:
-            return  # the epoch does not say how much would fit, only that this did
-        self._records = max(1.0, most_records * min(_MOST_GROWTH, max(_MOST_SHRINKAGE, wanted)))
+        if self._is_probing:
+            self._probe(most_records * min(_PROBE_GROWTH, wanted), is_slow=variable_s >= _SLOW_S)
+        elif not has_no_backlog or wanted < 1:  # otherwise it says only that this fits, not how much would
+            self._records = max(1.0, most_records * min(_MOST_GROWTH, max(_MOST_SHRINKAGE, wanted)))
+
+    def _probe(self, records: float, *, is_slow: bool) -> None:
+        """Learn how many records fit. Fewer may have been read than there were: those of one split of several."""
+        self._records = max(1.0, records if is_slow else max(records, self._records))
+        self._is_probing = not is_slow and self._records < self._usual_records
 
 
 class _PublishingCost:

@@ -19,19 +19,21 @@ import pstats
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 from bench.nexmark_files import COMPARED, FORMATS, definitions, query, write_files
 from headrace.graph.job_graph import JobEdge, JobGraph, JobVertex
 from headrace.graph.table_job import expected_rate
-from headrace.operators.table.declarations import StatefulNode, TableSinkDeclaration
+from headrace.operators.table.declarations import StatefulNode, TableScanDeclaration, TableSinkDeclaration
 from headrace.runtime.checkpoint.restore import StartingPoint
 from headrace.runtime.epoch.log import EpochNumbers
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskReport
@@ -73,11 +75,11 @@ def planned(statements: Sequence[str], parallelism: int) -> JobGraph:
         found.append(graph)
         raise _PlannedError
 
-    env._jobs._env._submit_job_graph = submit
-    try:
-        env.execute_sql(insert)
-    except _PlannedError:
-        return found[0]
+    with mock.patch.object(env._jobs._env, "_submit_job_graph", submit):
+        try:
+            env.execute_sql(insert)
+        except _PlannedError:
+            return found[0]
     raise AssertionError("nothing was started")
 
 
@@ -113,23 +115,24 @@ class LocalRunner(NoEpochs):
         settings = TaskSettings("local", scratch_parent=str(directory))
         self._code = SimpleNamespace(value=pack_job(JobCode(job, lineage, settings)))
         self._told = _Told()
-        self.spent: Counter[str] = Counter()
+        self.spent: defaultdict[str, float] = defaultdict(float)
         self.epochs = 0
 
     def run(self, plan: EpochPlan) -> Sequence[SubtaskReport]:
         self.epochs += 1
         messages = TaskMessages(self._told)  # type: ignore[arg-type]
         functions = TableFunctions(self._job_key, self._code, messages, plan)  # type: ignore[arg-type]
-        session = SimpleNamespace(zone="UTC", context=None, row_keys=None, reads_columns=True)
+        session: Any = SimpleNamespace(zone="UTC", context=None, row_keys=None, reads_columns=True)
+        no_workers: Any = None
         epoch = TableEpoch(
             session,
             self._job,
             plan,
             self._operators,
             functions,
-            None,
+            no_workers,
             messages,
-            self._packing,  # type: ignore[arg-type]
+            self._packing,
         )
         scans = epoch._scans
         final = {each.vertex_id: scans.ends(each) for each in self._job.vertices if each.is_source}
@@ -141,7 +144,7 @@ class LocalRunner(NoEpochs):
             declaration = vertex.head.declaration
             if all(part.has_ended for part in subtask_plans(vertex, plan)):
                 continue
-            if vertex.is_source:
+            if isinstance(declaration, TableScanDeclaration):
                 assert scans.prepare_columns(vertex, declaration), "only Spark can read this"
                 self._scan(vertex, scans, functions, received)
             elif isinstance(declaration, StatefulNode):
@@ -156,12 +159,14 @@ class LocalRunner(NoEpochs):
         self, vertex: JobVertex, scans: TableScans, functions: TableFunctions, received: Received
     ) -> None:
         scan = scans.columns.get(vertex.vertex_id)
-        for edge in self._job.outputs_of(vertex.vertex_id) if scan is not None else ():
+        if scan is None:
+            return
+        for edge in self._job.outputs_of(vertex.vertex_id):
             packed = self._packed(edge)
             pieces = scan.pieces_for(packed)
             read = functions.packets_of_pieces(vertex.vertex_id, pieces, scan.time, packed)
             for number in range(len(pieces)):
-                made = self._task(vertex, lambda at=number, do=read: list(do(at, [])))
+                made = self._task(vertex, partial(_all, read, number, []))
                 self._deliver(made, number, edge.target_vertex, received)
 
     def _node(self, vertex: JobVertex, at: VertexTime, functions: TableFunctions, received: Received) -> None:
@@ -170,7 +175,7 @@ class LocalRunner(NoEpochs):
         readers = self._packing.out_of(vertex.vertex_id)
         work = functions.packets_of_node(vertex.vertex_id, at, merges, readers)
         for subtask, packets in enumerate(received[vertex.vertex_id]):
-            made = self._task(vertex, lambda at=subtask, own=packets: list(work(at, own)))
+            made = self._task(vertex, partial(_all, work, subtask, packets))
             for edge in self._job.outputs_of(vertex.vertex_id):
                 self._deliver(made, subtask, edge.target_vertex, received)
 
@@ -181,7 +186,7 @@ class LocalRunner(NoEpochs):
         return [
             pickle.loads(report)
             for subtask, numbered in enumerate(received[vertex.vertex_id])
-            for report in self._task(vertex, lambda at=subtask, own=numbered: list(write(at, own)))
+            for report in self._task(vertex, partial(_all, write, subtask, numbered))
         ]
 
     def _packed(self, edge: JobEdge) -> Any:
@@ -195,7 +200,7 @@ class LocalRunner(NoEpochs):
         """Run a task, and return what came out."""
         began = time.process_time()
         made = work()
-        self.spent[vertex.name] += time.process_time() - began  # type: ignore[assignment]
+        self.spent[vertex.name] += time.process_time() - began
         return made
 
     def _deliver(self, made: Sequence[Any], partition: int, target: str, received: Received) -> None:
@@ -209,6 +214,10 @@ class LocalRunner(NoEpochs):
             place = int.from_bytes(number, "big")
             if place < len(places):  # else it is for another reader, which has more subtasks
                 places[place].append(packet)
+
+
+def _all(work: Callable[[int, Any], Iterable[Any]], subtask: int, packets: Any) -> list[Any]:
+    return list(work(subtask, packets))
 
 
 def measure(

@@ -280,7 +280,6 @@ _JOBS: Final = {
     "execution.batch.speculative.enabled": _SPECULATION,
     "execution.batch.speculative.": _SLOW_TASKS,
     "slow-task-detector.": _SLOW_TASKS,
-    "execution.buffer-timeout.enabled": refused("set execution.buffer-timeout.interval instead"),
     "execution.checkpointing.cleaner.parallel-mode": no_effect(
         "old checkpoints are deleted in the background"
     ),

@@ -28,12 +28,12 @@ TARGET_DURATION = (
 INITIAL_RECORDS = (
     option("headrace.epoch.initial-records", int)
     .no_default(
-        "10 in a job that calls Python functions, growing as fast as these allow; otherwise 5,000; of tables that Spark "
-        "reads, what is expected to take the target duration"
+        "10 in a job that calls Python functions, growing as fast as these allow; otherwise 5,000; of tables that "
+        "Spark reads, what is expected to take the target duration"
     )
     .describe(
-        "How many records one source subtask reads in the first epoch, before any speed is known. A large number spares "
-        "a job with fast functions two or three short epochs at its start."
+        "How many records one source subtask reads in the first epoch, before any speed is known. A large number "
+        "spares a job with fast functions two or three short epochs at its start."
     )
     .at_least(1)
 )

@@ -98,6 +98,14 @@ BUFFER_TIMEOUT = (
     )
     .deprecates("execution.buffer-timeout")
 )
+BUFFER_TIMEOUT_ENABLED = (
+    option("execution.buffer-timeout.enabled", bool)
+    .default(True)
+    .describe(
+        "Whether records of a live job are sent before their buffer is full, when others that follow keep the subtask busy "
+        "for longer than `execution.buffer-timeout.interval`."
+    )
+)
 GLOBAL_JOB_PARAMETERS = (
     option("pipeline.global-job-parameters", dict[str, str])
     .default({})

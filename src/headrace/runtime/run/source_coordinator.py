@@ -119,7 +119,14 @@ def splits_in(snapshot: bytes) -> list[SourceSplit]:
 class SourceCoordinator:
     """Plans the slices of one source vertex, epoch by epoch."""
 
-    def __init__(self, source: Source, parallelism: int, idleness_ms: int | None = None) -> None:
+    def __init__(
+        self,
+        source: Source,
+        parallelism: int,
+        idleness_ms: int | None = None,
+        *,
+        has_event_time: bool = False,
+    ) -> None:
         self._enumerator: SplitEnumerator = source.create_enumerator(parallelism)
         self._concurrent = source.concurrent_splits
         self._plans_anywhere = source.plans_anywhere
@@ -131,6 +138,8 @@ class SourceCoordinator:
         #: Where splits that are not finished stand in that order, by name.
         self._places: dict[str, int] = {}
         self._found = 0
+        #: Whether a subtask's watermark goes by the last one of the splits that it reads one after the other.
+        self._is_ordered = has_event_time and source.concurrent_splits is not None
         #: The last place of which each subtask has read something.
         self._reached = [-1] * parallelism
         #: Splits that were read to their end; a source that comes back must not find them again.
@@ -344,8 +353,8 @@ class SourceCoordinator:
     def _assign(self, now_ms: int) -> None:
         """Hand out splits, always to the subtask with the fewest, in the order they were found.
 
-        Splits that are read one after the other are handed out ahead, so that many small ones fit into an epoch. They
-        do not go to a subtask that has read later ones: its watermark would not wait for their rows.
+        Splits that are read one after the other are handed out ahead, so that many small ones fit into an epoch. With
+        event time they do not go to a subtask that has read later ones: its watermark would not wait for their rows.
         """
         # One that has ended reads nothing more, even if another gives splits back.
         running = [index for index in range(self._parallelism) if index not in self._ended]
@@ -354,7 +363,7 @@ class SourceCoordinator:
         while self._unassigned and any(len(self._open[index]) < most for index in running):
             split = self._unassigned.popleft()
             able = running
-            if self._concurrent is not None:
+            if self._is_ordered:
                 able = [index for index in running if self._reached[index] < self._place(split)] or running
             subtask = min(able, key=lambda index: (len(self._open[index]), index))
             if len(self._open[subtask]) >= most:

@@ -183,7 +183,7 @@ def watermark_of_rows(vertex: JobVertex, plan: EpochPlan, time: VertexTime) -> i
     Of a scan, what the rows before this epoch say; rows that a node emits are followed by the watermark that they
     were waiting for.
     """
-    known = scan_watermark(vertex, plan) if vertex.is_source else _held_back(time.before, time.held_ms)
+    known = _scan_time(vertex, plan) if vertex.is_source else _held_back(time.before, time.held_ms)
     return None if known == MIN_WATERMARK else known
 
 

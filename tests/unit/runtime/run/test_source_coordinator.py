@@ -15,9 +15,9 @@ from tests.unit.runtime.fakes import SplitsEnumerator, SplitsReader, SplitsSourc
 class Reader:
     """Does what source tasks do with the plans of a coordinator."""
 
-    def __init__(self, source: SplitsSource, parallelism: int) -> None:
+    def __init__(self, source: SplitsSource, parallelism: int, *, has_event_time: bool = False) -> None:
         self.source = source
-        self.coordinator = SourceCoordinator(source, parallelism)
+        self.coordinator = SourceCoordinator(source, parallelism, has_event_time=has_event_time)
         #: What each subtask read, in order.
         self.read: list[list[Any]] = [[] for _ in range(parallelism)]
         self.epochs = 0
@@ -128,18 +128,18 @@ def test_splits_keep_their_order_when_a_job_goes_on_with_another_parallelism(par
     max_records=st.integers(1, 30),
     restarts=st.sets(st.integers(1, 6)),
 )
-@example(sizes=[20, 1] * 20, parallelism=2, max_records=20, restarts=set())
-@example(sizes=[20, 1] * 20, parallelism=2, max_records=20, restarts={1})
-def test_a_subtask_reads_no_split_behind_a_later_one(
+@example(sizes=[20, 1] * 60, parallelism=2, max_records=20, restarts=set())
+@example(sizes=[20, 1] * 60, parallelism=2, max_records=20, restarts={1})
+def test_with_event_time_a_subtask_reads_no_split_behind_a_later_one(
     sizes: list[int], parallelism: int, max_records: int, restarts: set[int]
 ) -> None:
     splits = numbered(*sizes)
-    reader = Reader(SplitsSource(splits, concurrent=1), parallelism)
+    reader = Reader(SplitsSource(splits, concurrent=1), parallelism, has_event_time=True)
     while not reader.coordinator.has_ended:
         if reader.epochs in restarts:
             restarts.remove(reader.epochs)
             before, ended = reader.coordinator.snapshot(), reader.coordinator._ended
-            reader.coordinator = SourceCoordinator(reader.source, parallelism)
+            reader.coordinator = SourceCoordinator(reader.source, parallelism, has_event_time=True)
             reader.coordinator.restore(before, ended, 0)
         reader.run_epoch(max_records)
     for read in reader.read:

@@ -179,7 +179,6 @@ def _wide(text: str) -> int:
 
 def _fitted(text: str, width: int) -> str:
     """Fill a text up on the left, or cut it off."""
-    text = text.replace("\n", " ")
     if _wide(text) <= width:
         return " " * (width - _wide(text)) + text
     kept = ""

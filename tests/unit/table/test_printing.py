@@ -135,3 +135,9 @@ def test_an_interval_of_months_is_shown_in_years_and_months(months, text):
 def test_large_and_small_numbers_have_an_exponent_as_where_they_are_cast_to_text():
     assert [shown(each, DataTypes.DOUBLE()) for each in (1e10, 1e-5, 0.25)] == ["1.0E10", "1.0E-5", "0.25"]
     assert shown([1e10], DataTypes.ARRAY(DataTypes.DOUBLE())) == "[1.0E10]"
+
+
+def test_a_text_of_several_lines_is_printed_as_it_is():
+    frame = TableFrame(["t"], [DataTypes.STRING()], max_width=10)
+
+    assert frame.row(Row("one\ntwo")) == "| +I |    one\ntwo |"

@@ -21,7 +21,13 @@ from tests.docs.documents import ROOT, Block, blocks_of
 PAGE = ROOT / "docs" / "debugging.md"
 #: Runs jobs in the process of the command; the page's times are those of Spark.
 IN_PROCESS = ["-D", "execution.target=tests.docs.session_executor:SessionExecutor"]
+#: Has each epoch wait until the checkpoint of the one before is written, so that the last one is that of epoch 2.
+ON_SPARK = ["-D", "execution.checkpointing.max-concurrent-checkpoints=2"]
 
+#: Where the checkpoints of the page's job are.
+PAGE_HOME = "/data/checkpoints/412324417cc347438b5f9d4a866d4882"
+#: How `headrace run` reports a job on Spark.
+REPORTS = ("FAILED job", "FINISHED job", "RESTORED job", "  restored: ")
 #: Lines of `headrace run` that the page leaves out, as it says.
 LEFT_OUT = ("STARTING Spark", "REST at ", "web page at ", "RUNNING ", "logs are in ")
 
@@ -69,8 +75,8 @@ def run(command: Command, directory: Path, *, on_spark: bool) -> list[str]:
         if "/chk-" in word:
             (home,) = [path for path in checkpoints.iterdir() if path.name != "replay"]
             words[at] = str(home / Path(word).name)
-    if words[0] == "run" and not on_spark:
-        words[1:1] = IN_PROCESS
+    if words[0] == "run":
+        words[1:1] = ON_SPARK if on_spark else IN_PROCESS
     if words[0] == "run" and not on_spark:
         with contextlib.chdir(directory):
             shown = CliRunner().invoke(cli, words, input=command.typed).output
@@ -85,7 +91,8 @@ def run(command: Command, directory: Path, *, on_spark: bool) -> list[str]:
         env=dict(os.environ, PYTHONPATH=str(ROOT / "src")),
         timeout=240,
     )
-    return lines((done.stdout + done.stderr).replace(f"{directory}/", "/jobs/"))
+    printed = re.sub(rf"{checkpoints}/[0-9a-f]{{32}}/", f"{PAGE_HOME}/", done.stdout + done.stderr)
+    return lines(printed.replace(f"{directory}/", "/jobs/"))
 
 
 def follow(directory: Path, *, on_spark: bool) -> None:
@@ -104,7 +111,7 @@ def check(block: Block, directory: Path, *, on_spark: bool) -> None:
     command = command_of(block)
     shown = command.shown
     if not on_spark:  # which reports how a job went
-        shown = [line for line in shown if not line.startswith(("FAILED job", "FINISHED job"))]
+        shown = [line for line in shown if not line.startswith(REPORTS)]
     assert run(command, directory, on_spark=on_spark) == shown, block.name
 
 

@@ -86,13 +86,13 @@ def lookup_options(options: TableOptions, default: CacheKind = CacheKind.NONE) -
     missing = options.boolean("lookup.partial-cache.cache-missing-key", default=True)
     if cache is CacheKind.PARTIAL and rows is None and written is None and used is None:
         raise options.error(
-            f"table {options.table!r}: 'lookup.cache' = 'PARTIAL' needs a bound",
+            "'lookup.cache' = 'PARTIAL' needs a bound",
             hint="set 'lookup.partial-cache.max-rows' or 'lookup.partial-cache.expire-after-write'",
         )
     every, at, from_start = _reload(options)
     if cache is CacheKind.FULL and every is None and default is not CacheKind.FULL:
         raise options.error(
-            f"table {options.table!r}: 'lookup.cache' = 'FULL' does not say when the table is read again",
+            "'lookup.cache' = 'FULL' does not say when the table is read again",
             hint="set 'lookup.full-cache.periodic-reload.interval' = '1 h'",
         )
     retries = options.integer("lookup.max-retries")
@@ -126,7 +126,7 @@ def _reload(options: TableOptions) -> tuple[datetime.timedelta | None, datetime.
         return interval, None, mode == "FIXED_RATE"
     if clock is None:
         raise options.error(
-            f"table {options.table!r}: TIMED reloads need a time of the day",
+            "TIMED reloads need a time of the day",
             hint="set 'lookup.full-cache.timed-reload.iso-time' = '10:15Z'",
         )
     try:

@@ -99,6 +99,7 @@ def test_user_and_password_may_be_in_the_url():
         ("shop.db", "neither a JDBC nor a SQLAlchemy URL"),
         ("jdbc:sqlite::memory:", "an in-memory database exists in one process"),
         ("sqlite://", "an in-memory database exists in one process"),
+        ("jdbc:mysql://db/shop?useSSL=true", "useSSL=true in the URL cannot be honoured"),
         ("", "no URL is set"),
     ],
 )
@@ -106,6 +107,40 @@ def test_urls_that_cannot_be_used_are_refused_and_show_no_secret(url, message):
     with pytest.raises(JobDefinitionError, match=message) as caught:
         JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(url).build()
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "name", "message"),
+    [
+        (
+            "jdbc:postgresql://db/shop",
+            "com.mysql.cj.jdbc.Driver",
+            "is for mysql, but the URL is for postgresql",
+        ),
+        (
+            "jdbc:postgresql://db/shop",
+            "com.acme.Driver",
+            "cannot be loaded: headrace connects with Python drivers",
+        ),
+    ],
+)
+def test_a_driver_class_that_does_not_fit_the_url_is_refused(url, name, message):
+    builder = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(url).with_driver_name(name)
+    with pytest.raises(JobDefinitionError, match=message):
+        builder.build()
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("jdbc:mariadb://db/shop", "com.mysql.jdbc.Driver"),
+        ("oracle+oracledb://db/shop", "oracle.jdbc.OracleDriver"),
+        ("postgresql://db/shop", "org.postgresql.Driver"),
+    ],
+)
+def test_a_driver_class_for_the_database_of_the_url_is_accepted(url, name):
+    builder = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(url).with_driver_name(name)
+    assert builder.build().get_driver_name() == name
 
 
 def test_a_relative_path_is_understood_where_the_program_runs(tmp_path, monkeypatch):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from headrace.common.watermark_strategy import TimestampAssigner, WatermarkStrat
 from headrace.connectors.blackhole import BlackholeSink
 from headrace.connectors.sequence import NumberSequenceSource
 from headrace.datastream import DataStream, StreamExecutionEnvironment
-from headrace.datastream.connectors.file_system import FileSink
+from headrace.datastream.connectors.file_system import BucketAssigner, FileSink
 from headrace.datastream.functions import (
     CheckpointedFunction,
     FunctionInitializationContext,
@@ -28,9 +30,10 @@ from headrace.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from headrace.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
 from headrace.errors import CheckpointError, StateError, UserFunctionError
 from headrace.graph.rescaling import uniform_parallelism
+from headrace.runtime.checkpoint.storage import CheckpointDirectory
 from headrace.testing.mini_cluster import MiniJob, random_faults
 from tests.unit.runtime.fakes import MarkedSink, marked
-from tests.unit.runtime.jobs import Run, run, start, start_watched
+from tests.unit.runtime.jobs import Run, run, start, start_watched, wait_for_checkpoints
 
 NUMBERS = 120
 EVERY_EPOCH = {"execution.checkpointing.interval": "1 ms"}
@@ -110,7 +113,7 @@ PROGRAMS = {"counting": counting, "tumbling": tumbling, "sliding": sliding, "bat
 
 
 def stop_in_the_middle(
-    program: Any, target: Path, *, parallelism: int, sink: str, start_from: str | None = None
+    program: Any, target: Path, *, parallelism: int, sink: str | FileSink, start_from: str | None = None
 ) -> str:
     """Run two epochs, stop with a savepoint, and return where it is."""
     options = {**EVERY_EPOCH, **({"execution.state-recovery.path": start_from} if start_from else {})}
@@ -121,7 +124,12 @@ def stop_in_the_middle(
             asked.append(job.master.stop_with_savepoint(str(target), drain=False))
 
     start_watched(
-        program, stop, parallelism=parallelism, max_records=4, options=options, sink=MarkedSink(sink)
+        program,
+        stop,
+        parallelism=parallelism,
+        max_records=4,
+        options=options,
+        sink=MarkedSink(sink) if isinstance(sink, str) else sink,
     ).job.wait()
     return asked[0].result(10)
 
@@ -153,6 +161,31 @@ def test_a_job_that_stops_and_comes_back_with_any_parallelism_gives_the_same(
         assert len(set(output)) == len(output)
         assert NUMBERS - len(output) <= 2 * steps[-1]
         assert set(output) <= set(range(NUMBERS))
+
+
+@pytest.mark.parametrize("kind", ["blocking", "pipelined"])
+def test_a_job_that_comes_back_with_another_output_directory_writes_each_record_once(
+    kind: str, tmp_path: Path
+) -> None:
+    def files_in(name: str) -> FileSink:
+        builder = FileSink.for_row_format(str(tmp_path / name), Encoder.simple_string_encoder())
+        return builder.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner()).build()
+
+    def lines_in(name: str) -> list[str]:
+        return [line for path in (tmp_path / name).glob("part-*") for line in path.read_text().splitlines()]
+
+    expected = sorted(map(str, run(counting, parallelism=1).output))
+    savepoint = stop_in_the_middle(counting, tmp_path, parallelism=2, sink=files_in("first"))
+    assert lines_in("first") == [], "files are open: they are not full, and not old enough"
+    savepoint = stop_in_the_middle(
+        counting, tmp_path, parallelism=3, sink=files_in("second"), start_from=savepoint
+    )
+    options = {"execution.state-recovery.path": savepoint, "headrace.exchange.kind": kind}
+    run(counting, parallelism=2, options=options, sink=files_in("third"))
+
+    found = [lines_in(name) for name in ("first", "second", "third")]
+    assert all(found), "each has what was written while it was the sink's directory"
+    assert sorted(line for lines in found for line in lines) == expected
 
 
 @pytest.mark.parametrize("name", ["counting", "tumbling", "sliding"])
@@ -343,6 +376,77 @@ def test_retained_checkpoints_stay_and_can_be_started_from(tmp_path: Path) -> No
     assert 1 <= len(checkpoints) <= 2
 
     run(counting, parallelism=3, options={"execution.state-recovery.path": str(checkpoints[-1])}, sink=sink)
+    assert sorted(output_of(sink.name)) == COUNTED
+
+
+@pytest.fixture
+def second_write(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, threading.Event]:
+    """Have the second checkpoint be written slowly; return what says that it has begun, and what lets it end."""
+    begun, goes_on = threading.Event(), threading.Event()
+    write = CheckpointDirectory.write
+
+    def slowly(directory: CheckpointDirectory, metadata: Any) -> Any:
+        if metadata.checkpoint_id == 2:
+            begun.set()
+            assert goes_on.wait(10)
+        return write(directory, metadata)
+
+    monkeypatch.setattr(CheckpointDirectory, "write", slowly)
+    return begun, goes_on
+
+
+class Broken(Exception):
+    """What the job fails with."""
+
+
+def start_failing_while_written(events: tuple[threading.Event, threading.Event], **settings: Any) -> Run:
+    """Start a job whose third epoch fails while checkpoint 2, of the second epoch, is being written."""
+    begun, goes_on = events
+
+    def watch(summary: Any) -> None:
+        if summary.epoch == 2 and not begun.is_set():
+            wait_for_checkpoints(running.result(10).job)  # so that the second one is begun behind this epoch
+        elif summary.epoch == 3 and not goes_on.is_set():
+            assert begun.wait(10)
+            goes_on.set()
+            raise Broken
+
+    running: Future[Run] = Future()
+    started = start(counting, max_records=10, on_epoch=watch, **settings)
+    running.set_result(started)
+    return started
+
+
+def test_a_restart_uses_the_checkpoint_that_was_being_written_when_the_job_failed(
+    tmp_path: Path, second_write: tuple[threading.Event, threading.Event]
+) -> None:
+    sink = MarkedSink(str(tmp_path))
+    started = start_failing_while_written(second_write, options={**EVERY_EPOCH, **RESTARTS}, sink=sink)
+    started.job.wait()
+
+    restored = started.job.master.checkpoints.coordinator.statistics().latest_restored
+    assert restored is not None
+    assert restored.id == 2
+    assert sorted(output_of(sink.name)) == COUNTED
+
+
+def test_a_failed_job_leaves_the_checkpoint_that_was_being_written(
+    tmp_path: Path, second_write: tuple[threading.Event, threading.Event]
+) -> None:
+    options = {
+        **EVERY_EPOCH,
+        "execution.checkpointing.dir": str(tmp_path),
+        "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+        "restart-strategy.type": "none",
+    }
+    sink = MarkedSink(str(tmp_path))
+    started = start_failing_while_written(second_write, options=options, sink=sink)
+    with pytest.raises(Broken):
+        started.job.wait()
+
+    [checkpoint] = tmp_path.glob("*/chk-*")
+    assert checkpoint.name == "chk-2"
+    run(counting, options={"execution.state-recovery.path": str(checkpoint)}, sink=sink)
     assert sorted(output_of(sink.name)) == COUNTED
 
 

@@ -89,7 +89,7 @@ COLUMNS = "city STRING, `order` INT, cents INT"
 KEYED = f"{COLUMNS}, PRIMARY KEY (city, `order`) NOT ENFORCED"
 
 
-@pytest.mark.parametrize("max_rows", ["1", "2", "100"])
+@pytest.mark.parametrize("max_rows", ["1", "2", "100", "0"])
 def test_with_a_primary_key_the_table_follows_the_changes(database: Path, max_rows: str) -> None:
     execute(database, "INSERT INTO totals VALUES ('Bern', 1, 1), ('Basel', 9, 9)")
     made = sink(KEYED, database, table_name="totals", sink__buffer_flush__max_rows=max_rows)
@@ -110,6 +110,21 @@ def test_with_a_primary_key_the_table_follows_the_changes(database: Path, max_ro
     for _ in range(2):  # an epoch that is run again ends in the same rows
         write(made, changes)
         assert execute(database, "SELECT * FROM totals ORDER BY city") == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sink__buffer_flush__max_rows": "-1"}, "'sink.buffer-flush.max-rows' must be at least 0"),
+        ({"sink__max_retries": "-1"}, "'sink.max-retries' must be at least 0"),
+        ({"lookup__cache": "PARTIAL"}, r"^table '[\w.]+': 'lookup.cache' = 'PARTIAL' needs a bound"),
+    ],
+)
+def test_options_with_wrong_values_are_refused_by_name(
+    database: Path, options: dict[str, str], message: str
+) -> None:
+    with pytest.raises(SqlValidationError, match=message):
+        sink(COLUMNS, database, table_name="totals", **options)
 
 
 def test_rows_of_an_epoch_without_a_checkpoint_are_not_in_the_table(database: Path) -> None:

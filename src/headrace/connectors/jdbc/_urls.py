@@ -34,7 +34,19 @@ _PROPERTIES = {
 #: ... and such as change nothing here: how Java sends batches and sees time zones.
 _IGNORED = {
     *("reWriteBatchedInserts", "rewriteBatchedStatements", "useUnicode", "serverTimezone", "autoReconnect"),
-    *("useSSL", "allowPublicKeyRetrieval", "zeroDateTimeBehavior", "prepareThreshold", "stringtype"),
+    *("allowPublicKeyRetrieval", "zeroDateTimeBehavior", "prepareThreshold", "stringtype"),
+}
+#: Classes of JDBC drivers, and the databases that they are for, by SQLAlchemy's names.
+_CLASSES = {
+    "org.postgresql.Driver": {"postgresql"},
+    "com.mysql.jdbc.Driver": {"mysql", "mariadb"},
+    "com.mysql.cj.jdbc.Driver": {"mysql", "mariadb"},
+    "org.mariadb.jdbc.Driver": {"mysql", "mariadb"},
+    "org.sqlite.JDBC": {"sqlite"},
+    "oracle.jdbc.OracleDriver": {"oracle"},
+    "oracle.jdbc.driver.OracleDriver": {"oracle"},
+    "com.microsoft.sqlserver.jdbc.SQLServerDriver": {"mssql"},
+    "com.ibm.db2.jcc.DB2Driver": {"db2", "ibm_db_sa"},
 }
 _CHARSETS = {"utf-8": "utf8mb4", "utf8": "utf8mb4"}
 
@@ -98,6 +110,8 @@ class DatabaseUrl:
             elif key in known:
                 spelled = _CHARSETS.get(value.lower(), value) if key == "characterEncoding" else value
                 query.append((known[key], spelled))
+            elif key == "useSSL" and name in {"mysql", "mariadb"}:
+                _refuse_encryption(value)
             elif key not in _IGNORED:
                 raise JobDefinitionError(
                     f"JdbcConnectionOptions: unknown property {_word(key)!r} in the URL",
@@ -159,6 +173,25 @@ class DatabaseUrl:
             dialect=scheme.partition("+")[0],
         )
 
+    def check_driver_class(self, name: str) -> None:
+        """Refuse a class of a JDBC driver that is not for this database; the URL chooses the Python driver.
+
+        Raises:
+            JobDefinitionError: It is for another database, or not known.
+        """
+        databases = _CLASSES.get(name)
+        if databases is None:
+            raise JobDefinitionError(
+                f"JdbcConnectionOptions: driver class {name!r} cannot be loaded: headrace connects with Python drivers",
+                hint="leave the driver out; the URL says which one is needed",
+            )
+        if self.dialect not in databases:
+            raise JobDefinitionError(
+                f"JdbcConnectionOptions: driver class {name!r} is for {sorted(databases)[-1]}, but the URL is for "
+                f"{self.dialect}",
+                hint="correct one of them, or leave the driver out",
+            )
+
     def scrub(self, text: str) -> str:
         """Return a text in which the password does not appear."""
         for secret in sorted(self.secrets, key=len, reverse=True):
@@ -170,6 +203,14 @@ class DatabaseUrl:
         """What to install for this database."""
         driver = self.text.partition("://")[0].partition("+")[2]
         return _EXTRAS.get(driver, driver or "its driver")
+
+
+def _refuse_encryption(use_ssl: str) -> None:
+    if use_ssl.lower() != "false":
+        raise JobDefinitionError(
+            "JdbcConnectionOptions: useSSL=true in the URL cannot be honoured: the connection would not be encrypted",
+            hint="use a SQLAlchemy URL with a certificate: mysql+pymysql://host/db?ssl_ca=/path/to/ca.pem",
+        )
 
 
 def _word(text: str) -> str:

@@ -28,6 +28,8 @@ __all__ = ["JdbcFactory"]
 
 #: Flink's defaults.
 _BATCH_ROWS: Final = 100
+#: Rows of a batch if 'sink.buffer-flush.max-rows' is 0.
+_NO_LIMIT: Final = 2**31 - 1
 _INTERVAL: Final = timedelta(seconds=1)
 _MAX_RETRIES: Final = 3
 #: Longer than this no database is waited for at a time, whatever 'connection.max-retry-timeout' allows.
@@ -162,8 +164,12 @@ def _execution(options: TableOptions) -> JdbcExecutionOptions:
     rows = options.integer("sink.buffer-flush.max-rows")
     interval = options.duration("sink.buffer-flush.interval")
     retries = options.integer("sink.max-retries")
+    if rows is not None and rows < 0:
+        raise options.wrong("sink.buffer-flush.max-rows", "at least 0, which means no limit")
+    if retries is not None and retries < 0:
+        raise options.wrong("sink.max-retries", "at least 0")
     return JdbcExecutionOptions(
         int((_INTERVAL if interval is None else interval) / timedelta(milliseconds=1)),
-        _BATCH_ROWS if rows is None else rows,
+        _BATCH_ROWS if rows is None else rows or _NO_LIMIT,
         _MAX_RETRIES if retries is None else retries,
     )

@@ -31,6 +31,8 @@ class JdbcConnectionOptions:
 
     def __post_init__(self) -> None:
         parsed = DatabaseUrl.parse(self.url, self.user_name, self.password)
+        if self.driver_name is not None:
+            parsed.check_driver_class(self.driver_name)
         object.__setattr__(self, "_parsed", parsed)
 
     def __repr__(self) -> str:
@@ -45,7 +47,7 @@ class JdbcConnectionOptions:
         return self.url
 
     def get_driver_name(self) -> str | None:
-        """Return the name of a Java class, which is not used."""
+        """Return the name of the class of a JDBC driver, or None if it is not set."""
         return self.driver_name
 
     def get_user_name(self) -> str | None:
@@ -76,7 +78,10 @@ class JdbcConnectionOptions:
             return self
 
         def with_driver_name(self, driver_name: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
-            """Take the name of a Java class. It is not used: the URL says which driver is needed."""
+            """Set the class of a JDBC driver, which must be one for the database of the URL.
+
+            The URL decides which Python driver connects.
+            """
             self._driver_name = driver_name
             return self
 

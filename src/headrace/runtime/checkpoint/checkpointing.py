@@ -255,9 +255,10 @@ class Checkpointing:
         Raises:
             CheckpointError: If too many failed in a row.
         """
+        # First: while a checkpoint counts as being written, no other one is due.
+        is_stopped = self._settle(run, sinks)
         self._check(self.coordinator.expire(self._now_ms()))
-        is_stopped = False
-        if self._due(run, is_drained=is_drained):
+        if not is_stopped and self._due(run, is_drained=is_drained):
             # What a snapshot says of sinks must not change by an older one that is completed later.
             self._wait_for_checkpoints()
             is_stopped = self._settle(run, sinks)
@@ -332,6 +333,7 @@ class Checkpointing:
         Raises:
             CheckpointError: If it fails more often than is tolerated.
         """
+        self.coordinator.input_ended()
         asked: Future[int] | None = None
         while not self.after_epoch(run, sinks, is_drained=True):
             # With a stop under way, its savepoint is the last one; if that fails, a checkpoint is.
@@ -390,6 +392,28 @@ class Checkpointing:
         self, writing: _Writing, stored: StoredCheckpoint, run: CheckpointedRun, sinks: StagedOutput
     ) -> bool:
         metadata = stored.metadata
+        completion = self._count(writing, stored)
+        if completion is None:
+            run.checkpoint_aborted(metadata)
+            return False
+        if metadata.is_savepoint:
+            self._free(metadata.checkpoint_id)
+        else:
+            # From here on nothing of a savepoint that is not ours is needed.
+            run.rename_files(self._foreign.copies)
+            self._keep(stored)
+        if completion.stops_job:
+            # Before anything is published: from an older checkpoint it would be published once more.
+            self._stop(completion)
+        if not metadata.is_savepoint or completion.stops_job:
+            self._ensure_leader()
+            sinks.commit(metadata.checkpoint_id)
+            run.checkpoint_completed(metadata)
+        return completion.stops_job
+
+    def _count(self, writing: _Writing, stored: StoredCheckpoint) -> Completion | None:
+        """Tell the coordinator of a written snapshot; None if it took too long, and the job has gone on without it."""
+        metadata = stored.metadata
         completion = self.coordinator.complete(
             metadata.checkpoint_id,
             self._now_ms(),
@@ -404,33 +428,23 @@ class Checkpointing:
                 barriers=writing.barriers,
             ),
         )
-        if completion is None:  # it took too long, and the job has gone on without it
+        if completion is None:
             self._directory.withdraw([stored])
             self._free(metadata.checkpoint_id)
-            run.checkpoint_aborted(metadata)
-            return False
+            return None
         _log.info(
             "%s %d is complete: %d bytes, %d of them new, %s",
             "savepoint" if metadata.is_savepoint else "checkpoint",
             *(metadata.checkpoint_id, metadata.state_size, _new_bytes(metadata), stored.path),
         )
-        if metadata.is_savepoint:
-            self._free(metadata.checkpoint_id)
-        else:
-            # From here on nothing of a savepoint that is not ours is needed.
-            run.rename_files(self._foreign.copies)
-            freed = self._store.add(stored)
-            gone = self._directory.discard(freed.checkpoints, freed.files)
-            self._store.deleted(gone)
-            self.coordinator.discarded(each.metadata.checkpoint_id for each in gone)
-        if completion.stops_job:
-            # Before anything is published: from an older checkpoint it would be published once more.
-            self._stop(completion)
-        if not metadata.is_savepoint or completion.stops_job:
-            self._ensure_leader()
-            sinks.commit(metadata.checkpoint_id)
-            run.checkpoint_completed(metadata)
-        return completion.stops_job
+        return completion
+
+    def _keep(self, stored: StoredCheckpoint) -> None:
+        """Add a complete checkpoint, and delete what it replaces."""
+        freed = self._store.add(stored)
+        gone = self._directory.discard(freed.checkpoints, freed.files)
+        self._store.deleted(gone)
+        self.coordinator.discarded(each.metadata.checkpoint_id for each in gone)
 
     def _stop(self, completion: Completion) -> None:
         """Write down that the job ends with a savepoint, and only then tell those who have asked for it."""
@@ -496,7 +510,8 @@ class Checkpointing:
     # -- failures and the end ----------------------------------------------------------------------------------
 
     def job_failed(self, error: BaseException) -> None:
-        """The run is over; what was being written of it does not count."""
+        """The run is over; of what was being written, only checkpoints count, if they are written by now."""
+        self._keep_written()
         given_up = self.coordinator.job_failed(self._now_ms(), error)
         self._directory.withdraw(self._abandon())
         self._store.hold(self._directory.withdrawn)
@@ -511,6 +526,9 @@ class Checkpointing:
             cause: Why it failed, if it did.
             taken_over: Whether another master leads the job, or may: then everything stays as it is.
         """
+        if not taken_over:
+            with _saying_what_failed():
+                self._keep_written()
         self.coordinator.shutdown(self._now_ms())
         if self._stopping is not None:
             self._stopping.not_stopped(cause or JobCancelledError(f"job '{self._job_name}' was cancelled"))
@@ -529,6 +547,20 @@ class Checkpointing:
     def keeps_files(self) -> bool:
         """Whether a checkpoint stays that names files of the job, or the next start of the job needs its directory."""
         return bool(self._store.checkpoints) or self.ending.keeps_directory
+
+    def _keep_written(self) -> None:
+        """Complete the checkpoints that are written, or are just being, although their run is over.
+
+        What they cover is published by the run that starts from them.
+        """
+        for checkpoint_id, writing in sorted(self._writing.items()):
+            if writing.metadata.is_savepoint or writing.future.cancel():
+                continue
+            if writing.future.exception() is None:
+                del self._writing[checkpoint_id]
+                stored = writing.future.result()
+                if self._count(writing, stored) is not None:
+                    self._keep(stored)
 
     def _abandon(self) -> list[StoredCheckpoint]:
         """Wait for what is being written; return what was, to be deleted again: it must not be found later."""

@@ -445,6 +445,11 @@ class CheckpointCoordinator:
             interval = self._settings.effective_interval_ms
             self._next_periodic_ms = None if interval is None else now_ms + interval
 
+    def input_ended(self) -> None:
+        """The job is about to end: only checkpoints that somebody asks for are due."""
+        with self._lock:
+            self._next_periodic_ms = None
+
     def job_failed(self, now_ms: int, cause: BaseException | None = None) -> tuple[int, ...]:
         """Give up everything that is under way or waits: the job goes back to a checkpoint. Return the numbers."""
         with self._lock:

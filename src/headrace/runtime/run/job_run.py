@@ -20,6 +20,8 @@ from headrace.errors import HeadraceError, InvariantViolation, RecoveryAction
 from headrace.graph.input_order import broadcast_sources, early_sources, has_endless_source
 from headrace.graph.job_graph import JobGraph, JobVertex, OperatorNode
 from headrace.operators.io import SourceDeclaration
+from headrace.operators.table.declarations import TableWatermarkDeclaration
+from headrace.operators.timestamps import TimestampsDeclaration
 from headrace.runtime.checkpoint.metadata import (
     CheckpointMetadata,
     FileRef,
@@ -559,8 +561,21 @@ class JobRun:
     def _make_coordinator(
         self, vertex: JobVertex, declaration: SourceDeclaration, snapshot: bytes | None
     ) -> SourceCoordinator:
-        coordinator = SourceCoordinator(declaration.source, vertex.parallelism, declaration.idleness_ms)
+        coordinator = SourceCoordinator(
+            declaration.source,
+            vertex.parallelism,
+            declaration.idleness_ms,
+            has_event_time=declaration.has_event_time or _assigns_time(self.job),
+        )
         if snapshot is not None:
             ended = [each.subtask for each in self.ended if each.vertex_id == vertex.vertex_id]
             coordinator.restore(snapshot, ended, self._now_ms())
         return coordinator
+
+
+def _assigns_time(job: JobGraph) -> bool:
+    """Whether an operator behind a source gives records their time."""
+    assigners = (TimestampsDeclaration, TableWatermarkDeclaration)
+    return any(
+        isinstance(node.declaration, assigners) for vertex in job.vertices for node in vertex.operators
+    )

@@ -393,6 +393,16 @@ def test_after_the_end_nothing_is_due_and_nothing_is_taken() -> None:
     assert coordinator.next_due_ms() is None
 
 
+def test_at_the_end_of_the_input_only_requested_checkpoints_are_due() -> None:
+    coordinator = running()
+    coordinator.input_ended()
+    assert coordinator.due(1_000) == ()
+
+    coordinator.trigger_checkpoint(1_000)
+    [due] = coordinator.due(1_000)
+    assert not due.is_periodic
+
+
 def test_statistics_follow_what_happens() -> None:
     coordinator = running(tolerable_failures=5)
     coordinator.restored(3, 0, path="/chk-3", is_savepoint=False, state_size=9)

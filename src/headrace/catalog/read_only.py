@@ -43,11 +43,11 @@ class ReadOnlyCatalog:
         self._refuse(f"drop table {name!r}")
 
     def functions(self, database: str) -> list[str]:
-        """Names of functions: there are none."""
+        """Return no names: this catalog has no functions."""
         return []
 
     def function(self, database: str, name: str) -> StoredFunction | None:
-        """A function: there is none."""
+        """Return None: this catalog has no functions."""
         return None
 
     def put_function(self, database: str, name: str, function: StoredFunction) -> None:

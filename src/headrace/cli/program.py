@@ -107,7 +107,7 @@ def load_program(file: str | None, words: Sequence[str]) -> tuple[Program, list[
 
 
 def pyflink_names(configuration: Configuration, choice: bool | None) -> AbstractContextManager[None]:
-    """Let the program import pyflink, unless the command line or the configuration disables it."""
+    """Allow the program to import pyflink, unless the command line or the configuration disables it."""
     from headrace.config.options.python import PYFLINK_ALIAS
 
     return pyflink_alias.installed(configuration.get(PYFLINK_ALIAS) if choice is None else choice)

@@ -60,7 +60,7 @@ class RunningJob(Protocol):
         """Whether it runs live: its records are not cut into epochs that anybody would wait for."""
 
     def status(self) -> JobStatus:
-        """Say where the job stands."""
+        """Return the status of the job."""
 
     def result_future(self) -> Future[Any]:
         """Return the result to come."""

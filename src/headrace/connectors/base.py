@@ -67,7 +67,7 @@ class Slice:
 
 @dataclass(frozen=True)
 class SplitProgress:
-    """Where reading of a split stands: the next position, and whether the split has nothing more, ever."""
+    """How far a split has been read: the next position, and whether the end of the split was reached."""
 
     position: Any
     is_finished: bool
@@ -339,7 +339,7 @@ class SparkSource(Source):
         return True
 
     def create_reader(self) -> SourceReader:
-        """There is none: Spark reads."""
+        """Refuse: only Spark reads this source."""
         raise NotImplementedError(f"{type(self).__name__} can only be read on Spark")
 
 

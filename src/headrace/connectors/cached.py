@@ -34,7 +34,7 @@ class CachedFile:
 
 
 def find_cached_files(directory: str) -> tuple[CachedFile, ...] | None:
-    """Return the files of a complete result; None if there is none, or a part of it is lost."""
+    """Return the files of a complete result; None if the result does not exist or a part of it is lost."""
     manifest = files.read_if_there(f"{directory}/{_MANIFEST}")
     if manifest is None:
         return None

@@ -25,7 +25,7 @@ Position = int | str
 
 
 class AccumulateType(Enum):
-    """What becomes of a field."""
+    """How a field is aggregated."""
 
     MIN = 1
     MAX = 2

@@ -219,7 +219,7 @@ class StreamExecutionEnvironment(OlderMethods):
         return self
 
     def get_checkpoint_interval(self) -> int:
-        """Return the milliseconds between two checkpoints; -1 if there are none."""
+        """Return the milliseconds between two checkpoints; -1 if checkpointing is disabled."""
         return self._checkpoint_config.get_checkpoint_interval()
 
     def get_checkpointing_mode(self) -> CheckpointingMode:

@@ -4,7 +4,8 @@
          .reduce() | .aggregate() | .apply() | .process() | .sum() | ...
     stream.window_all(assigner) ...                                            the same without a key
 
-Nothing runs here: each call ends in one declaration of an operator. Evictors are Flink's; PyFlink has none.
+Nothing runs here: each call ends in one declaration of an operator. Evictors come from Flink; PyFlink does not have
+them.
 """
 
 from __future__ import annotations

@@ -331,7 +331,7 @@ class InMemoryMetricGroup(MetricGroup):
         return self._register(name, InMemoryDistribution, InMemoryDistribution)
 
     def histogram(self, name: str, history_size: int = 128) -> InMemoryHistogram:
-        """Register a histogram over the last values; PyFlink has none."""
+        """Register a histogram over the last values; PyFlink does not have this method."""
         return self._register(name, InMemoryHistogram, lambda: InMemoryHistogram(history_size))
 
     def values(self) -> dict[str, Any]:

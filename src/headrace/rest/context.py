@@ -87,7 +87,7 @@ class SparkPages(Protocol):
 
 
 class NoSparkPages:
-    """There is no Spark."""
+    """Answers for processes that run no Spark."""
 
     def of_job(self, job_id: str, lineage: str) -> JobPages | None:
         return None

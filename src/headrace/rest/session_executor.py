@@ -124,7 +124,7 @@ class RemoteJob:
         return ExchangeChoice(is_live, answer["reason"], could_be_live=answer["could-be-live"])
 
     def status(self) -> JobStatus:
-        """Ask where the job stands."""
+        """Ask the session for the status of the job."""
         name = self._client.get(f"{self._path}/status")["status"]
         return JobStatus[name] if name in JobStatus.__members__ else JobStatus.CREATED
 

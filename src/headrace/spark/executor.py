@@ -343,7 +343,7 @@ class SparkJob:
         return self._master.restore_report
 
     def status(self) -> JobStatus:
-        """Say where the job stands."""
+        """Return the status of the job."""
         return self._master.execution.status
 
     def cancel(self) -> Future[None]:

@@ -86,7 +86,7 @@ class ChangelogRows(ShownRows):
 
 
 class CurrentRows(ShownRows):
-    """The table as it stands after all changes.
+    """The current table, after all changes.
 
     A row that replaces another takes its place, so that what somebody reads does not jump.
     """

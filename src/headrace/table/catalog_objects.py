@@ -156,7 +156,7 @@ class CatalogBaseTable:
         return self.schema
 
     def get_comment(self) -> str:
-        """Return the comment; an empty text if there is none."""
+        """Return the comment; an empty string if there is no comment."""
         return self.comment or ""
 
     def copy(self) -> CatalogBaseTable:

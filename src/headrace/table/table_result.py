@@ -132,7 +132,7 @@ class TableResult:
         return CloseableIterator(self._rows())
 
     def print(self) -> None:
-        """Print the rows in a frame, as they come; OK where there are none."""
+        """Print the rows as a table while they arrive; prints OK if the statement returns no rows."""
         if self._kind is ResultKind.SUCCESS:
             _print("OK")
             return

@@ -101,7 +101,7 @@ Faults = Mapping[TaskAttempt, Fault] | Callable[[TaskAttempt], Fault | None]
 
 
 def random_faults(seed: int, rate: float, kinds: Sequence[Fault] = tuple(Fault)) -> Faults:
-    """Let attempts fail by chance, the same ones for the same seed.
+    """Fail attempts at random; the same seed fails the same attempts.
 
     Args:
         seed: Which ones.
@@ -236,7 +236,7 @@ class MiniCluster:
         return pack_job(self._code)
 
     def cancel(self) -> None:
-        """Let the running epoch fail with its next task."""
+        """Fail the running epoch at its next task."""
         self._is_cancelled.set()
 
     def close(self) -> None:
@@ -465,7 +465,7 @@ class MiniJob:
         return self.master.progress
 
     def status(self) -> JobStatus:
-        """Say where the job stands."""
+        """Return the status of the job."""
         return self.master.execution.status
 
     def cancel(self) -> Future[None]:

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-import pytest
-
 import json
+
+import pytest
 
 from tests.unit.cli.conftest import JOB
 from tests.unit.datastream.fakes import TARGET

@@ -219,7 +219,7 @@ class FileSource(base.Source):
     def create_enumerator(
         self, parallelism: int, *, clock: Callable[[], float] = time.monotonic
     ) -> base.SplitEnumerator:
-        """Make the driver's half. The clock, in seconds, tells when to look for files again."""
+        """Make the driver's half. The clock, in seconds, decides when to look for files again."""
         return _FileEnumerator(self, clock)
 
     def create_reader(self) -> base.SourceReader:

@@ -184,7 +184,7 @@ def _checked_statement(
 
 
 def row_values(value: Any, arity: int) -> tuple[Any, ...]:
-    """Return the fields of a record; a record that is no row or tuple is its only field.
+    """Return the fields of a record; a record that is not a row or tuple is its only field.
 
     Raises:
         TypeError: It has another number of fields.

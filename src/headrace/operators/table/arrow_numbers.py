@@ -78,7 +78,7 @@ def boolean(each: ColumnExpression) -> ColumnExpression:
 def both(
     join: Callable[[Any, Any], Any], left: ColumnExpression, right: ColumnExpression
 ) -> ColumnExpression:
-    """Join two conditions."""
+    """Combine two conditions with AND or OR, by row."""
     one, other = boolean(left), boolean(right)
     return ColumnExpression(
         pa.bool_(), lambda columns, rows: join(one.of(columns, rows), other.of(columns, rows))

@@ -35,7 +35,7 @@ class _Sampling:
         return chain.from_iterable(map(self._sampler.samples, metrics))
 
     def close(self) -> None:
-        """Let go of what it has open."""
+        """Close the file or socket."""
 
 
 class StatsDReporter(_Sampling):

@@ -20,7 +20,7 @@ class MetricReporter(Protocol):
         """Send them; what it raises is logged."""
 
     def close(self) -> None:
-        """Let go of connections and files; called once, after the last report."""
+        """Close connections and files; called once, after the last report."""
 
 
 MakeReporter = Callable[[ReporterSettings, Configuration], MetricReporter]

@@ -138,7 +138,7 @@ def last_barriers(job: LiveJob) -> dict[SubtaskId, SubtaskStatistics]:
 
 
 def _queue_values(rates: Rates) -> dict[str, Any]:
-    """Return what waits in front of a live subtask, and behind it."""
+    """Return the numbers of buffers that wait before and after a live subtask."""
     prefix, behind = "Shuffle.Netty.Input.Buffers", "Shuffle.Netty.Output.Buffers"
     return {
         f"{behind}.outPoolUsage": round(rates.output_usage, 4),

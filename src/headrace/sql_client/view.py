@@ -27,9 +27,9 @@ __all__ = ["ResultView"]
 
 #: Lines of the screen that show no rows: title, frame around the names, the last line.
 _OTHER_LINES = 5
-_KEYS = "q quit  ↑↓←→ scroll  PgUp PgDn page  Home End first, last"
+_KEYS = ("q quit", "↑↓←→ scroll", "PgUp PgDn page", "Home End first, last")
 #: What else there is while the query runs.
-_CANCEL = "  Ctrl-C cancel"
+_CANCEL = "Ctrl-C cancel"
 
 
 class ResultView:
@@ -119,11 +119,19 @@ class ResultView:
         count, first = len(self._rows), self._first
         shown = min(self._page, count - first)
         place = f" rows {first + 1:,}–{first + shown:,} of {count:,} " if count else " no rows "
-        keys = _KEYS + (_CANCEL if self._feed.state is RowFeedState.RUNNING else "")
         width = self.application.output.get_size().columns
+        keys = self._keys(width - len(place) - 2)
         return [
             ("class:view.foot", (place + " " * max(1, width - len(place) - len(keys) - 1) + keys)[:width])
         ]
+
+    def _keys(self, room: int) -> str:
+        """Say which keys there are: in a narrow terminal, those that end the query."""
+        is_running = self._feed.state is RowFeedState.RUNNING
+        keys = [*_KEYS, _CANCEL] if is_running else list(_KEYS)
+        while len("  ".join(keys)) > room and len(keys) > 1 + is_running:
+            keys.pop(-1 - is_running)
+        return "  ".join(keys)
 
     # -- keys --------------------------------------------------------------------------------------------------
 

@@ -229,6 +229,47 @@ def test_words_are_completed(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("SHOW TAB", ["TABLES"]),
+        ("show cre", ["CREATE"]),
+        ("SHOW CREATE ", ["CATALOG", "MATERIALIZED", "TABLE", "VIEW"]),
+        ("SHOW TABLES; USE ", ["CATALOG", "MODULES"]),
+        ("DESCRIBE o", ["orders"]),
+        ("DESCRIBE E", ["EXTENDED"]),
+        ("INSERT IN", ["INTO"]),
+        ("INSERT INTO o", ["orders"]),
+        ("STOP J", ["JOB"]),
+    ],
+)
+def test_the_words_of_statements_are_completed(client: Client, statement: str, expected: list[str]) -> None:
+    session = client.open()
+    client.rows(session, "CREATE TABLE orders (amount INT) WITH ('connector' = 'datagen')")
+    body = {"statement": statement, "position": len(statement)}
+    answer = client.ok("GET", f"/v2/sessions/{session}/complete-statement", body)
+    assert answer["candidates"] == expected
+
+
+def test_an_operation_can_be_closed_again(client: Client) -> None:
+    session = client.open()
+    handle = client.submit(session, "SHOW CATALOGS")
+    for _ in range(2):
+        answer = client.ok("DELETE", f"/v2/sessions/{session}/operations/{handle}/close")
+        assert answer == {"status": "CLOSED"}
+
+
+@pytest.mark.parametrize(("statement", "column"), [("DESCRIBE t", "null"), ("SHOW FULL MODULES", "used")])
+def test_columns_of_true_and_false_have_the_type_boolean(client: Client, statement: str, column: str) -> None:
+    session = client.open()
+    client.rows(session, "CREATE TABLE t (id INT) WITH ('connector' = 'datagen')")
+    handle = client.submit(session, statement)
+    answer = client.ok("GET", f"/v2/sessions/{session}/operations/{handle}/result/0")
+    types = {each["name"]: each["logicalType"]["type"] for each in answer["results"]["columns"]}
+    assert types.pop(column) == "BOOLEAN"
+    assert set(types.values()) == {"VARCHAR"}
+
+
+@pytest.mark.parametrize(
     ("method", "path", "status"),
     [
         ("GET", f"/v2/sessions/{MISSING}", 404),

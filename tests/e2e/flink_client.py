@@ -111,7 +111,7 @@ def screens_of_keys(command: Sequence[str], folder: Path) -> dict[str, str]:
         terminal.type("HELP;")
         shown["HELP"] = plain(terminal.wait_for("Hint:"))
         terminal.type("QUIT;")
-        terminal.wait_for("Pane is dead")
+        terminal.wait_for("Pane is dead", 180)
     finally:
         terminal.close()
     return shown

@@ -42,7 +42,7 @@ help: ## list the targets
 # --- set-up ---------------------------------------------------------------------------------------
 
 .PHONY: setup
-setup: $(READY) ## install everything for development: .venv, Java, test databases, a browser
+setup: $(READY) ## install everything for development: .venv, Java, test databases, a browser, Kafka
 	@:
 
 $(READY_RUN): pyproject.toml requirements.lock scripts/setup.sh
@@ -50,7 +50,7 @@ $(READY_RUN): pyproject.toml requirements.lock scripts/setup.sh
 	@touch $@
 
 $(READY): $(READY_RUN)
-	@VENV="$(VENV)" EXTRAS=dev sh scripts/setup.sh postgres mariadb chromium packages
+	@VENV="$(VENV)" EXTRAS=dev sh scripts/setup.sh postgres mariadb chromium packages kafka
 	@touch $@
 
 $(READY_BENCH): $(READY)

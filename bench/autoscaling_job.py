@@ -13,11 +13,10 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from headrace.common import Encoder, WatermarkStrategy
 from headrace.connectors.base import (
-    Batch,
     Boundedness,
     Slice,
     Source,
@@ -29,6 +28,7 @@ from headrace.connectors.base import (
 from headrace.connectors.file import FileSink
 from headrace.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from headrace.datastream.state import ValueStateDescriptor
+from headrace.elements import Batch
 
 KEYS, LOOKUP_S, TIMES = 200, 0.02, 10
 #: When the load rises, and when it falls again, as parts of the time.
@@ -42,7 +42,7 @@ class Load(Source):
     low: float
     seconds: float
     start: float
-    plans_anywhere: ClassVar[bool] = True
+    plans_anywhere = True
 
     def due(self, now: float) -> int:
         """Return how many numbers are there at a time."""

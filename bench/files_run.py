@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +93,7 @@ def run_spark(spark: SparkSession, folder: Path, rows: int) -> float:
 def run_spark_rows(spark: SparkSession, folder: Path, rows: int) -> float:
     """Let Spark hand the rows to a Python function."""
 
-    def drop(values: Iterator[Any]) -> Iterator[int]:
+    def drop(values: Iterable[Any]) -> Iterable[int]:
         yield sum(1 for _ in map(lambda row: row[1], values))
 
     started = time.perf_counter()
@@ -121,12 +121,14 @@ def main() -> None:
             lambda: run_headrace(folder, arguments.rows),
             {"Spark, in the JVM": (lambda: run_spark(spark, folder, arguments.rows), ">= 0.8")},
             arguments.rounds,
+            arguments.rows,
         )
         compare(
             "parquet, a Python function a row",
             lambda: run_headrace_rows(few, arguments.rows // 10),
             {"Spark, RDD of rows": (lambda: run_spark_rows(spark, few, arguments.rows // 10), ">= 0.8")},
             arguments.rounds,
+            arguments.rows // 10,
         )
     stop_spark()
 

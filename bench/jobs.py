@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from bench.workloads import enrich, is_wanted, key_of, record_maker, shorten
 from headrace.common import Configuration, Types, WatermarkStrategy
@@ -13,6 +13,7 @@ from headrace.connectors.base import (
     Boundedness,
     Committable,
     Committer,
+    CommitterContext,
     Sink,
     SinkWriter,
     Slice,
@@ -91,7 +92,7 @@ class PacedSource(Source):
     start: float
     #: With more than one, the source answers every plan with this many records, due or not.
     per_plan: int | None = None
-    plans_anywhere: ClassVar[bool] = True
+    plans_anywhere = True
 
     @property
     def boundedness(self) -> Boundedness:
@@ -170,7 +171,7 @@ class LatencySink(Sink):
         """Hand records to the committer."""
         return _Hold()
 
-    def create_committer(self) -> Committer:
+    def create_committer(self, context: CommitterContext | None = None) -> Committer:
         """Look at the clock."""
         return _NoteLatency()
 

@@ -59,7 +59,7 @@ class Count(AggregateFunction):
         return acc_a + acc_b
 
 
-class WithKey(ProcessWindowFunction):
+class WithKey(ProcessWindowFunction[int, str, str, Any]):
     def process(self, key: str, context: Any, elements: Any) -> Iterator[str]:
         for count in elements:
             yield f"{key}: {count}"
@@ -151,9 +151,10 @@ def _values(kafka: KafkaBroker, topic: str) -> Iterator[str]:
     ended = 0
     while ended < PARTITIONS:
         for message in consumer.consume(5_000, 0.1):
-            if message.error() is None:
-                yield message.value().decode()
-            elif message.error().code() == KafkaError._PARTITION_EOF:
+            error, value = message.error(), message.value()
+            if error is None and value is not None:
+                yield value.decode()
+            elif error is not None and error.code() == KafkaError._PARTITION_EOF:
                 ended += 1
     consumer.close()
 

@@ -39,7 +39,8 @@ def spark_rate(kafka: KafkaBroker, topic: str, records: int, rounds: int) -> flo
     if done.returncode != 0:
         print(f"Spark's own source was not measured: {done.stderr.strip()[-300:]}", file=sys.stderr)
         return None
-    return statistics.median(json.loads(done.stdout.strip().splitlines()[-1])["rates"])
+    rates: list[float] = json.loads(done.stdout.strip().splitlines()[-1])["rates"]
+    return statistics.median(rates)
 
 
 def scaling(kafka: KafkaBroker, records: int, rounds: int) -> None:
@@ -90,7 +91,11 @@ def main() -> None:
 
         bare = "bare confluent-kafka loop, one core"
         compare(
-            count, ours, {bare: (lambda: kafka_jobs.bare_count(kafka, topic, records), "")}, arguments.rounds
+            count,
+            ours,
+            {bare: (lambda: kafka_jobs.bare_count(kafka, topic, records), "")},
+            arguments.rounds,
+            records,
         )
         for guarantee in (DeliveryGuarantee.AT_LEAST_ONCE, DeliveryGuarantee.EXACTLY_ONCE):
             compare(
@@ -100,6 +105,7 @@ def main() -> None:
                 ),
                 {bare: (lambda: kafka_jobs.bare_copy(kafka, topic, records), "")},
                 arguments.rounds,
+                records,
             )
         scaling(kafka, records, arguments.rounds)
         stop_spark()

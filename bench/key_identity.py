@@ -86,7 +86,7 @@ def _cpu_ns(session: SparkSession, frame: DataFrame, columns: tuple[str, ...] | 
         assert job is not None
         context._jsc.sc().listenerBus().waitUntilEmpty()
         found.append(sum(store.lastStageAttempt(stage).executorCpuTime() for stage in job.stageIds))
-    return min(found) / ROWS
+    return float(min(found) / ROWS)
 
 
 def comparison_costs() -> Iterator[tuple[str, float, float]]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import jobs
+from bench.workloads import key_of
 from headrace.common import WatermarkStrategy
 from headrace.connectors.base import Sink, SinkWriter, WriterContext
 from headrace.elements import Batch
@@ -75,7 +76,7 @@ def run(directory: str, rate: int, seconds: int, parallelism: int, options: Mapp
     source = jobs.PacedSource(rate=rate, count=rate * seconds, keys=100, start=time.time() + 4)
     env = jobs.environment(parallelism, options)
     stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "paced").map(stamped)
-    stream.key_by(jobs.key_of).process(jobs.PassOn()).sink_to(ClockSink(directory))
+    stream.key_by(key_of).process(jobs.PassOn()).sink_to(ClockSink(directory))
     env.execute("paced")
     return [
         Age(due, out - due, out - left)

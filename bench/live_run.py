@@ -20,6 +20,7 @@ from typing import Any
 
 from bench import jobs
 from bench.run import PARALLELISM, emit
+from bench.workloads import key_of
 from headrace.common import WatermarkStrategy
 from headrace.connectors.blackhole import BlackholeSink
 from headrace.connectors.datagen.source import DataGeneratorSource
@@ -74,7 +75,7 @@ def silences(options: dict[str, str], kills: int) -> list[float]:
         env = jobs.environment(PARALLELISM, {**options, **restarts})
         stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "paced")
         numbered = stream.map(lambda pair: (*pair, round((pair[1] - source.start) * RATE)))
-        numbered.key_by(jobs.key_of).process(Mortal(directory)).sink_to(BlackholeSink())
+        numbered.key_by(key_of).process(Mortal(directory)).sink_to(BlackholeSink())
         env.execute("mortal")
         lines = Path(directory, "log").read_text().splitlines()
     events = sorted((float(at), what) for at, _, what in (line.partition(" ") for line in lines))

@@ -21,6 +21,7 @@ from typing import Any
 from bench import jobs
 from bench.run import PARALLELISM, emit
 from bench.soak import RESULTS, descriptors, plot, resident_mib
+from bench.workloads import key_of
 from headrace.common import WatermarkStrategy
 from headrace.config import Configuration
 from headrace.connectors.blackhole import BlackholeSink
@@ -111,7 +112,7 @@ def main() -> None:
         source = jobs.PacedSource(rate=arguments.rate, count=count, keys=_KEYS, start=time.time() + 2)
         env = jobs.environment(PARALLELISM, options)
         stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "paced")
-        stream.key_by(jobs.key_of).process(jobs.PassOn()).sink_to(BlackholeSink())
+        stream.key_by(key_of).process(jobs.PassOn()).sink_to(BlackholeSink())
         job: Any = env.execute_async("soak")._handle
         checkpoints = job.master.checkpoints.coordinator.statistics
         ended = threading.Event()

@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -78,7 +79,7 @@ def schema_of(table: pa.Table, prefix: str = "") -> Schema:
     return tuple(StepColumn(prefix + field.name, "", field.type) for field in fields)
 
 
-def join(left: Callable[[range], pa.Table], right: Callable[[range], pa.Table], **how: object) -> Case:
+def join(left: Callable[[range], pa.Table], right: Callable[[range], pa.Table], **how: Any) -> Case:
     """Return an inner join of two kinds of events."""
     some = range(1000)
     schemas = [schema_of(left(some)), schema_of(right(some))]
@@ -88,7 +89,7 @@ def join(left: Callable[[range], pa.Table], right: Callable[[range], pa.Table], 
     )
     node = JoinDeclaration(
         output, kind=JoinKind.INNER, left=schemas[0], right=schemas[1], is_insert_only=True, **how
-    )  # type: ignore[arg-type]
+    )
     return Case(node, schemas, lambda events: {0: left(events), 1: right(events)})
 
 

@@ -25,6 +25,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from bench.cpu_time import descendants
 from bench.flink import ROOT, as_urls, flink_python, parquet_jars
@@ -120,7 +121,10 @@ def compare(arguments: argparse.Namespace, events: int, files: Path) -> dict[str
     for round_, goal in (("warm", ">= 2.0"), ("cold", ">= 1.2"), ("cpu", "")):
         if ratios[round_]:
             mean = statistics.geometric_mean(ratios[round_])
-            about = {"name": f"headrace against the better Flink, geometric mean, {round_}", "goal": goal}
+            about: dict[str, Any] = {
+                "name": f"headrace against the better Flink, geometric mean, {round_}",
+                "goal": goal,
+            }
             about |= {
                 "ratio": round(mean, 3),
                 "lowest": round(min(ratios[round_]), 3),

@@ -34,7 +34,8 @@ class RunningCount(StatefulProcessor):
         self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any
     ) -> Iterator[pd.DataFrame]:
         """Emit the key's count for every record."""
-        count = self.count.get()[0] if self.count.exists() else 0
+        kept = self.count.get()
+        count = 0 if kept is None else kept[0]
         for frame in rows:
             numbers = range(count + 1, count + 1 + len(frame))
             yield pd.DataFrame({"key": [key[0]] * len(frame), "count": numbers, "due": frame["due"]})

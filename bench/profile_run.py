@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from bench.flink import ROOT
 from bench.nexmark_files import definitions, query, write_files
@@ -90,11 +91,11 @@ def show_samples(text: str, rate: int, top: int) -> None:
         parts[_operator(frames), part] += int(count)
         functions[next(frame for frame in reversed(frames) if "headrace" in frame)] += int(count)
     print("python workers, seconds by operator")
-    for (operator, part), count in sorted(parts.items(), key=lambda item: -item[1])[:top]:
-        print(f"  {count / rate:8.2f}  {operator:<20} {part}")
+    for (operator, doing), spent in sorted(parts.items(), key=lambda item: -item[1])[:top]:
+        print(f"  {spent / rate:8.2f}  {operator:<20} {doing}")
     print("python workers, seconds by function")
-    for function, count in functions.most_common(top):
-        print(f"  {count / rate:8.2f}  {function}")
+    for function, spent in functions.most_common(top):
+        print(f"  {spent / rate:8.2f}  {function}")
 
 
 def _part(frame: str) -> str | None:
@@ -115,7 +116,7 @@ def _operator(frames: list[str]) -> str:
     return "-"
 
 
-def show_stages(lines: list[dict[str, object]]) -> None:
+def show_stages(lines: list[dict[str, Any]]) -> None:
     """Print the rounds, and Spark's stages by their names."""
     print("rounds, seconds: " + ", ".join(f"{line['seconds']:.2f}" for line in lines if "seconds" in line))
     print(

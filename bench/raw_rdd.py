@@ -16,7 +16,7 @@ def empty_two_stages(context: SparkContext, parallelism: int) -> Callable[[], No
 
     def first(index: int, rows: Iterable[Any]) -> Iterator[bytes]:
         for target in range(parallelism):
-            yield pack_long(target)
+            yield pack_long(target)  # type: ignore[no-untyped-call]
             yield b"x"
 
     def second(index: int, rows: Iterable[Any]) -> Iterator[bytes]:

@@ -42,6 +42,7 @@ def overhead(rounds: int, scale: float, directory: str) -> None:
                 )
             },
             rounds,
+            records,
         )
 
 

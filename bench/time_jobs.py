@@ -16,6 +16,7 @@ from headrace.connectors.base import (
     Boundedness,
     Committable,
     Committer,
+    CommitterContext,
     Sink,
     SinkWriter,
     Slice,
@@ -216,7 +217,7 @@ class CountSink(Sink):
         """Count in the worker."""
         return _Count()
 
-    def create_committer(self) -> Committer:
+    def create_committer(self, context: CommitterContext | None = None) -> Committer:
         """Add up in the driver."""
         return _AddUp()
 

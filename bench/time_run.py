@@ -33,12 +33,14 @@ def windows(rounds: int, scale: float) -> None:
         lambda: run_windowed_sum(records, 1_000, PARALLELISM, tumbling(Time.minutes(1))),
         {"keyed running count": (lambda: jobs.run_keyed_count(records, 1_000, PARALLELISM), ">= 0.6")},
         rounds,
+        records,
     )
     compare(
         "tumbling event-time sum by sum(1), 1,000 keys, minutes",
         lambda: run_windowed_sum(records, 1_000, PARALLELISM, tumbling(Time.minutes(1)), by_field=True),
         {"keyed running count": (lambda: jobs.run_keyed_count(records, 1_000, PARALLELISM), "")},
         rounds,
+        records,
     )
     # With a thousand keys more results leave every second than records come: that is looked at once, and has no goal.
     for keys, goal, times, count in ((100, ">= 0.33", rounds, records), (1_000, "", 1, records // 4)):
@@ -56,6 +58,7 @@ def windows(rounds: int, scale: float) -> None:
                 )
             },
             times,
+            count,
         )
 
 

@@ -49,7 +49,8 @@ class Viewer:
         response = self._connection.getresponse()
         body = response.read()
         assert response.status == 200, (path, response.status)
-        return json.loads(body)
+        answer: dict[str, list[dict[str, str]]] = json.loads(body)
+        return answer
 
     def records(self) -> int:
         values = self.get(f"{self.job}/metrics?get=numRecordsRead")

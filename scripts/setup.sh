@@ -1,8 +1,8 @@
 #!/bin/sh
-# Makes a checkout ready to run: Java for Spark, a virtual environment with headrace in it, and databases and a
-# browser for tests.
+# Makes a checkout ready to run: Java for Spark, a virtual environment with headrace in it, and databases, a browser
+# and a Kafka broker for tests.
 #
-#   scripts/setup.sh [java] [venv] [packages] [postgres] [mariadb] [chromium]      all steps when none is named
+#   scripts/setup.sh [java] [venv] [packages] [postgres] [mariadb] [chromium] [kafka]    all steps when none is named
 #
 # The Makefile calls it with the steps a target needs: `make demo` with java, venv and packages, `make test` with all.
 # It is quiet about what is already there. It installs system packages (Java, PostgreSQL and MariaDB servers, a
@@ -293,7 +293,13 @@ install_packages() {
         "Run make again to resume."
 }
 
-[ $# -gt 0 ] || set -- java venv packages postgres mariadb chromium
+# Tests would fetch the broker themselves when they need it first, and wait for it.
+ensure_kafka() {
+    missing=$("$VENV/bin/python" -m tests.kafka 2>&1) || say "No Kafka for tests: ${missing##*Error: }" \
+        "    The tests that need a broker try again, and are skipped if it is still missing."
+}
+
+[ $# -gt 0 ] || set -- java venv packages postgres mariadb chromium kafka
 for step in "$@"; do
     case $step in
         java) ensure_java ;;
@@ -302,6 +308,7 @@ for step in "$@"; do
         postgres) ensure_postgres ;;
         mariadb) ensure_mariadb ;;
         chromium) ensure_chromium ;;
-        *) fail "unknown step '$step'; the steps are: java venv packages postgres mariadb chromium" ;;
+        kafka) ensure_kafka ;;
+        *) fail "unknown step '$step'; the steps are: java venv packages postgres mariadb chromium kafka" ;;
     esac
 done

@@ -2,6 +2,8 @@
 
 Apache Kafka in KRaft mode, one process. Its jars are resolved once by the Ivy that pyspark carries, from Ivy's default
 repositories, and kept in the user's cache directory; without a network and without them there are no Kafka tests.
+
+python -m tests.kafka        fetches the jars, as set-up does, and prints where they are
 """
 
 from __future__ import annotations
@@ -341,3 +343,7 @@ def kafka() -> Iterator[KafkaBroker]:
         except NoBrokerError as error:
             pytest.skip(f"no Kafka broker for tests: {error}")
         yield broker
+
+
+if __name__ == "__main__":  # set-up fetches what tests would wait for
+    print(find_jars())

@@ -73,13 +73,22 @@ def test_the_demo_installs_java_and_headrace_and_nothing_for_developers(tmp_path
 
 def test_the_tests_install_everything_they_need(tmp_path: Path) -> None:
     steps = steps_of("test", tmp_path / "venv")
-    assert set(steps) == {"java", "venv", "packages[]", "postgres", "mariadb", "chromium", "packages[dev]"}
+    assert set(steps) == {
+        "java",
+        "venv",
+        "packages[]",
+        "postgres",
+        "mariadb",
+        "chromium",
+        "packages[dev]",
+        "kafka",
+    }
 
 
 def test_a_finished_set_up_is_not_repeated(tmp_path: Path) -> None:
     (tmp_path / ".ready-run").touch()
     assert steps_of("demo", tmp_path) == []
-    assert steps_of("setup", tmp_path) == ["postgres", "mariadb", "chromium", "packages[dev]"]
+    assert steps_of("setup", tmp_path) == ["postgres", "mariadb", "chromium", "packages[dev]", "kafka"]
 
 
 def test_the_ci_script_calls_existing_targets_only() -> None:

@@ -1,4 +1,7 @@
-"""Modules and functions stay small enough to be read in one go; ruff's mccabe check does the same for complexity."""
+"""Modules and functions stay small enough to be read in one go, and docstrings say something.
+
+Ruff's mccabe check limits the complexity of functions.
+"""
 
 import ast
 import tomllib
@@ -37,6 +40,24 @@ def test_no_module_is_longer_than_the_limit() -> None:
 def test_no_function_is_longer_than_the_limit() -> None:
     found = {str(path.relative_to(SOURCE)): long_functions(path.read_text()) for path in SOURCE.rglob("*.py")}
     assert {path: functions for path, functions in found.items() if functions} == {}
+
+
+def empty_words(text: str) -> list[str]:
+    """The docstrings of a module that are too short to say more than the name of what they describe."""
+    described = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    found = [ast.get_docstring(node) for node in ast.walk(ast.parse(text)) if isinstance(node, described)]
+    return [docstring for docstring in found if docstring is not None and len(docstring.split()) <= 3]
+
+
+def test_docstrings_say_more_than_three_words() -> None:
+    found = {str(path.relative_to(SOURCE)): empty_words(path.read_text()) for path in SOURCE.rglob("*.py")}
+    assert {path: docstrings for path, docstrings in found.items() if docstrings} == {}
+
+
+def test_a_docstring_of_three_words_is_found() -> None:
+    assert empty_words(
+        'class A:\n    """Close the file."""\n    def run(self):\n        """Run it to its end."""\n'
+    ) == ["Close the file."]
 
 
 @pytest.mark.parametrize(("lines", "is_long"), [(FUNCTION_LINES, False), (FUNCTION_LINES + 1, True)])

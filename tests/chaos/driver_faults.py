@@ -43,6 +43,7 @@ from headrace.runtime.checkpoint.storage import (
 )
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskReport
 from headrace.runtime.high_availability.job_results import FileJobResults
+from headrace.runtime.job.exchange_choice import ExchangeChoice
 from headrace.runtime.job.master import JobMaster
 from headrace.runtime.job.settings import job_master_settings
 from headrace.runtime.run.job_run import EpochSummary
@@ -321,7 +322,9 @@ class ChaoticJob:
         return JobMaster(
             self._job(),
             make_cluster,
-            job_master_settings(configuration, str(self.root / "state"), is_live=self._is_live()),
+            job_master_settings(
+                configuration, str(self.root / "state"), exchange=ExchangeChoice(self._is_live())
+            ),
             on_epoch=self._after_epoch,
             now_ms=self._tick,
             leader=self.outcome.lives + 1,

@@ -224,7 +224,7 @@ LIVE = {
     [
         (1, EPOCHS),
         *(pytest.param(seed, EPOCHS, marks=pytest.mark.slow) for seed in range(2, 12)),
-        pytest.param(1, LIVE, marks=pytest.mark.slow, id="1-live"),
+        *(pytest.param(seed, LIVE, marks=pytest.mark.slow, id=f"{seed}-live") for seed in range(1, 7)),
     ],
 )
 def test_a_job_outlives_its_drivers(

@@ -124,8 +124,53 @@ def kill_an_overwrite_at_every_step(root: Path) -> int:
     return crash_everywhere(prepare, commit, recover, check, hook_system_calls)
 
 
+def kill_a_restore_in_another_directory(root: Path) -> int:
+    """A savepoint is restored with another directory; the process is killed in between, and restored again."""
+    policy = RollingPolicy.default_rolling_policy(part_size=40)
+
+    def prepare(steps: int) -> dict[str, Any]:
+        before, after = root / str(steps) / "before", root / str(steps) / "after"
+        old = sink_of(before, policy)
+        committer = new_committer(old)
+        committer.commit([c for n in (1, 2) for c in write_epoch(old, n, [[f"a{n}"], [f"b{n}"]])])
+        state = committer.snapshot()
+        pending = write_epoch(old, 3, [["a3"], ["fills the file of this subtask"], ["c3"]])
+        return {
+            "before": before,
+            "after": after,
+            "sink": sink_of(after, policy),
+            "state": state,
+            "pending": pending,
+        }
+
+    def restore(prepared: dict[str, Any]) -> None:
+        committer = new_committer(prepared["sink"])
+        committer.restore(prepared["state"])
+        committer.commit(prepared["pending"])
+        committer.discard_after(3)
+
+    def recover(prepared: dict[str, Any]) -> None:
+        restore(prepared)
+        committer = new_committer(prepared["sink"])
+        committer.commit(write_epoch(prepared["sink"], 4, [["after"]]))
+        committer.finish()
+
+    def check(prepared: dict[str, Any]) -> None:
+        expected = ["a1", "a2", "a3", "b1", "b2", "fills the file of this subtask", "c3"]
+        assert Counter(lines(prepared["before"])) == Counter(expected)
+        assert lines(prepared["after"]) == ["after"]
+        assert [path for path in (prepared["before"] / ".staging").rglob("*") if path.is_file()] == []
+
+    return crash_everywhere(prepare, restore, recover, check, hook_system_calls)
+
+
 @pytest.mark.parametrize(
-    ("how", "least"), [("kill_at_every_step", 20), ("kill_an_overwrite_at_every_step", 5)]
+    ("how", "least"),
+    [
+        ("kill_at_every_step", 20),
+        ("kill_an_overwrite_at_every_step", 5),
+        ("kill_a_restore_in_another_directory", 10),
+    ],
 )
 def test_a_process_killed_before_any_system_call_of_a_commit_does_no_harm(tmp_path, how, least):
     # In a process of its own, without threads, which forks those that are killed.

@@ -47,6 +47,19 @@ _QUERIES: dict[str, Callable[[Row], list[tuple[Any, ...]]]] = {
     "SELECT id, (SELECT COUNT(*) FROM u WHERE u.k = t.k AND t.v > 2) AS m, (SELECT MAX(id) FROM u) AS n FROM t": (
         lambda row: [(row[0], len(partners(row)) if (row[2] or 0) > 2 else 0, 5)]
     ),
+    "SELECT id, (SELECT v FROM u WHERE u.id = t.id) AS m FROM t": lambda row: [(row[0], _U[row[0]][2])],
+    "SELECT id, (SELECT v FROM u WHERE id = 2) AS m, (SELECT v FROM u WHERE id = 99) AS n FROM t": lambda row: [
+        (row[0], 5, None)
+    ],
+    "SELECT id, (SELECT id FROM u WHERE u.k = t.k AND v IS NOT NULL ORDER BY v DESC LIMIT 1) AS m FROM t": (
+        lambda row: highest(row)[:1] or [(row[0], None)]
+    ),
+    "SELECT id, (SELECT COUNT(*) FROM u WHERE u.k = t.k GROUP BY k) AS m FROM t": lambda row: [
+        (row[0], len(partners(row)) or None)
+    ],
+    "SELECT id FROM t WHERE v = (SELECT v FROM u WHERE u.id = 0)": lambda row: [
+        (row[0],) for _ in [0] if row[2] == 3
+    ],
     "SELECT id FROM t WHERE v < (SELECT MAX(v) FROM u WHERE u.k = t.k)": lambda row: [
         (row[0],) for best in [max(values(partners(row)), default=0)] if row[2] is not None and row[2] < best
     ],

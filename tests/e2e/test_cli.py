@@ -182,8 +182,8 @@ def test_the_page_stays_up_until_it_is_ended(cli: Cli):
 
     process = cli.start("run", *MASTER, "--keep", "-D", "rest.port=0", path)
 
-    wait_until(lambda: "the web page stays available at " in cli.stderr.read_text(), "the end of the job", 90)
-    address = re.search(r"the web page stays available at (\S+) until Ctrl-C", cli.stderr.read_text())
+    wait_until(lambda: "the web page stays up at " in cli.stderr.read_text(), "the end of the job", 90)
+    address = re.search(r"the web page stays up at (\S+) until Ctrl-C", cli.stderr.read_text())
     assert address is not None
     with urlopen(f"{address[1]}/") as answer:
         assert b"web/js/main.js" in answer.read()
@@ -339,12 +339,38 @@ def test_ctrl_c_cancels_an_endless_job_and_leaves_nothing_behind(cli: Cli):
 
     assert code == 130
     lines = cli.stderr.read_text().splitlines()
-    assert lines[-2] == "interrupted: cancelling; press Ctrl-C again to end at once"
+    assert lines[-2] == "interrupted: cancelling the job; press Ctrl-C again to exit at once"
     assert lines[-1].startswith("CANCELED job 'endless': ")
+    assert "job 'endless' runs in epochs: headrace.epoch.target-duration is set" in lines
     assert "Traceback" not in "".join(lines)
     wait_until(lambda: not cli.processes(), "Java and the workers are gone", seconds=60)
     assert cli.runs() == []
     assert not (MEMORY / run).exists()
+
+
+def test_an_endless_job_runs_live_on_the_spark_that_was_started_before_the_program(cli: Cli):
+    path = cli.program(
+        """
+        from headrace.common import WatermarkStrategy
+        from headrace.connectors.datagen import DataGeneratorSource
+        from headrace.datastream import StreamExecutionEnvironment
+        from headrace.spark import early_start
+
+        env = StreamExecutionEnvironment.get_execution_environment()
+        numbers = env.from_source(
+            DataGeneratorSource(lambda index: index, None, 100.0), WatermarkStrategy.no_watermarks(), "numbers"
+        )
+        with numbers.key_by(lambda n: n % 5).reduce(lambda a, b: a + b).execute_and_collect() as results:
+            next(results)
+            print("taken:", len(early_start._taken))
+        """
+    )
+
+    result = cli.run("run", *MASTER, "-p", "2", path)
+
+    assert result.returncode == 0, result.stderr
+    assert "taken: 1" in result.stdout
+    assert "runs in epochs" not in result.stderr
 
 
 def test_a_wrong_option_is_refused_before_spark_starts(cli: Cli):

@@ -99,7 +99,9 @@ def test_the_session_that_stands_by_goes_on_with_the_job(
     leader = first.start(*session)
     address = address_of(first, "session")
     follower = second.start(*session)
-    wait_until(lambda: "standing by: " in second.stderr.read_text(), "the second session stands by", 60)
+    wait_until(
+        lambda: "waiting as a standby: " in second.stderr.read_text(), "the second session stands by", 60
+    )
     job = program.program(PROGRAM)
     submitted = program.run(
         *(

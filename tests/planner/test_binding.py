@@ -136,19 +136,19 @@ def test_set_operations_may_follow_a_star(session: Session) -> None:
         ("JSON_VALUE(tags[1], '$.a' NULL ON EMPTY ERROR ON EMPTY)", "ON EMPTY is given twice"),
         ("JSON_VALUE(tags[1], tags[1])", "a constant path"),
         ("JSON_VALUE(tags[1], 'a.b')", "'a.b' is not a JSON path"),
-        ("JSON_QUERY(tags[1], '$.a[*].b[*]')", "is not supported yet"),
+        ("JSON_LENGTH(tags[1], '$.a[*].b[*]')", "is not supported yet"),
         ("JSON_QUERY(tags[1], '$.a' RETURNING INT)", "returns STRING or ARRAY<STRING>, not INT"),
         ("JSON_VALUE(price, '$.a')", "takes a JSON string and a path, not BIGINT"),
         ("JSON_STRING(CAST(ts AS DATE))", "a value of type DATE cannot be made JSON"),
         ("JSON_OBJECT('d' VALUE ARRAY[CAST(ts AS DATE)])", "cannot be made JSON"),
-        ("JSON_OBJECT(price VALUE 1)", "a key of JSON_OBJECT is a STRING"),
-        ("JSON_OBJECTAGG(price VALUE 1)", "a key of JSON_OBJECTAGG is a STRING"),
+        ("JSON_OBJECT(price VALUE 1)", "a key of JSON_OBJECT must be a STRING"),
+        ("JSON_OBJECTAGG(price VALUE 1)", "a key of JSON_OBJECTAGG must be a STRING"),
         ("JSON_ARRAYAGG(price) OVER (ORDER BY ts)", "JSON_ARRAYAGG with OVER is not supported yet"),
         ("PERCENTILE(price)", "wrong arguments for PERCENTILE"),
         ("PERCENTILE(tags[1], 0.5)", "PERCENTILE takes numbers, not STRING"),
         ("PERCENTILE(price, 2.0)", "between 0 and 1, not 2.0"),
         ("PERCENTILE(price, ARRAY[0.1, 7])", "between 0 and 1, not 7"),
-        ("PERCENTILE(price, 0.5, 0.5)", "a frequency is a whole number"),
+        ("PERCENTILE(price, 0.5, 0.5)", "the frequency of PERCENTILE must be a whole number"),
         ("(ts, ts) OVERLAPS (ts, ts, ts)", "a period must be"),
         ("BITMAP_OR_AGG(price)", "BITMAP_OR_AGG is not supported yet"),
         ("MOD(price)", "MOD takes two numbers"),
@@ -173,7 +173,7 @@ def test_group_id_is_the_first_of_sets_that_differ(session: Session) -> None:
     query = "SELECT GROUP_ID() AS id FROM bids GROUP BY"
     assert session.schema(f"{query} ROLLUP (price, auction)") == ["id BIGINT NOT NULL"]
     error = refused(session, f"{query} GROUPING SETS ((price), (price))")
-    assert "GROUP_ID where grouping sets are equal" in error.message
+    assert "GROUP_ID with duplicate grouping sets" in error.message
 
 
 def test_aggregates_over_lists_are_aggregates(session: Session) -> None:
@@ -282,7 +282,6 @@ def test_a_null_in_not_in_counts_as_a_partner(session: Session) -> None:
             "SELECT k FROM a WHERE k = 1 OR k IN (SELECT k FROM b)",
             "IN with a query anywhere but in the AND-ed",
         ),
-        ("SELECT (SELECT k FROM b) FROM a", "more or less than one row"),
         (
             "SELECT * FROM a JOIN b ON a.k > (SELECT MAX(k) FROM b)",
             "a scalar subquery in ON",
@@ -516,10 +515,13 @@ def test_a_frame_may_end_after_the_current_row(session: Session, frame: str, sho
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
-        ("ts ROWS BETWEEN 1 FOLLOWING AND CURRENT ROW", "a frame begins before it ends"),
-        ("ts ROWS BETWEEN 1 PRECEDING AND 2 PRECEDING", "a frame begins before it ends"),
-        ("ts RANGE BETWEEN 1 PRECEDING AND CURRENT ROW", "RANGE over a time needs an interval"),
-        ("price RANGE BETWEEN INTERVAL '1' SECOND PRECEDING AND CURRENT ROW", "needs a constant number"),
+        ("ts ROWS BETWEEN 1 FOLLOWING AND CURRENT ROW", "a window frame must not end before it starts"),
+        ("ts ROWS BETWEEN 1 PRECEDING AND 2 PRECEDING", "a window frame must not end before it starts"),
+        ("ts RANGE BETWEEN 1 PRECEDING AND CURRENT ROW", "RANGE over a time column needs an interval"),
+        (
+            "price RANGE BETWEEN INTERVAL '1' SECOND PRECEDING AND CURRENT ROW",
+            "needs a constant that is not negative",
+        ),
         (
             "ts, price RANGE BETWEEN 1 PRECEDING AND CURRENT ROW",
             "needs ORDER BY one column of numbers or times",

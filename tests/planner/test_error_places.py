@@ -74,6 +74,53 @@ _CASES = [
         "a TIMESTAMP with more than 6 digits of a second is not supported yet",
         "leave out the digits behind the 6th",
     ),
+    (_ANY, "SELECT id FROM e WHERE »k«", "WHERE needs a BOOLEAN condition, not STRING", "compare it"),
+    (
+        _ANY,
+        "SELECT * FROM TUMBLE(TABLE e, DESCRIPTOR(ts), »INTERVAL '0' MINUTE«)",
+        "SIZE must be longer than 0",
+        "INTERVAL '10' SECOND",
+    ),
+    (
+        _ANY,
+        "SELECT »TIMESTAMP '2021-02-29 00:00:00'«",
+        "not a valid TIMESTAMP: day is out of range for month",
+        "takes the last day of the month",
+    ),
+    (_ANY, "SELECT »DATE '2021-02-29'«", "not a valid DATE", "a date of the calendar"),
+    (_ANY, "SELECT »k LIKE 5« FROM e", "LIKE takes strings, not INT", "CAST it to STRING"),
+    (
+        _ANY,
+        "SELECT »JSON_VALUE(k, k)« FROM e",
+        "JSON_VALUE takes a constant path",
+        "write it as a string, such as '$.name'",
+    ),
+    (
+        _ANY,
+        "SELECT id FROM e WHERE »v IN (SELECT id, n FROM e, files)«",
+        "IN compares 1 value with a query of 2 columns",
+        "as many columns",
+    ),
+    (
+        _ANY,
+        "SELECT (»SELECT id, v FROM e«) FROM e",
+        "a scalar subquery must return one column, not 2",
+        "select one of them",
+    ),
+    (_ANY, "SELECT »'«abc FROM e", "this string is not closed", "close it with '"),
+    (_ANY, "SELECT »CAST(ARRAY[v] AS INT)« FROM e", "cannot CAST ARRAY<BIGINT> to INT", "a[1] of an array"),
+    (
+        _ANY,
+        "SELECT »CAST(PARSE_JSON(k) AS INT)« FROM e",
+        "cannot CAST VARIANT to INT",
+        "CAST(JSON_VALUE(JSON_STRING(v), '$') AS INT)",
+    ),
+    (
+        _ANY,
+        "SELECT »JSON_OBJECT(k VALUE v)« FROM e",
+        "a key of JSON_OBJECT must be a string literal",
+        "MAP[...] in JSON_STRING",
+    ),
 ]
 
 

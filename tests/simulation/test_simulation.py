@@ -9,7 +9,7 @@ import logging
 import os
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -132,29 +132,29 @@ def late_reports_count(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "defect",
-    [
-        reports_are_believed_without_a_check,
-        output_is_committed_before_its_checkpoint,
-        the_lease_is_not_looked_at,
-        files_of_checkpoints_are_deleted_with_live_state,
-        copies_of_a_savepoint_are_named_when_they_are_made,
-        files_of_withdrawn_checkpoints_are_not_held,
-        checkpoints_are_not_synced,
-        late_reports_count,
-    ],
-    ids=lambda defect: defect.__name__,
-)
+#: Defects, each with a seed that finds it: it is tried first, since searching for the first one that does takes long.
+DEFECTS = {
+    reports_are_believed_without_a_check: 108,
+    output_is_committed_before_its_checkpoint: 7,
+    the_lease_is_not_looked_at: 1,
+    files_of_checkpoints_are_deleted_with_live_state: 1,
+    copies_of_a_savepoint_are_named_when_they_are_made: 24,
+    files_of_withdrawn_checkpoints_are_not_held: 1,
+    checkpoints_are_not_synced: 29,
+    late_reports_count: 5,
+}
+
+
+@pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.__name__)
 def test_a_planted_defect_is_found(
     defect: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     defect(monkeypatch)
 
-    assert first_failure(range(SEEDS)) is not None
+    assert first_failure([DEFECTS[defect], *range(SEEDS)]) is not None
 
 
-def first_failure(seeds: range) -> BaseException | None:
+def first_failure(seeds: Iterable[int]) -> BaseException | None:
     for seed in seeds:
         try:
             simulate(seed)

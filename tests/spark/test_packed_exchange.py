@@ -10,12 +10,17 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from bench.nexmark_files import definitions, write_files
+from headrace.config.table_options import TableOptions
+from headrace.connectors.datagen.columns import GeneratedPiece, can_make
+from headrace.connectors.datagen.fields import read_generated
+from headrace.connectors.datagen.sql import field_sql
 from headrace.operators.table.base import HASHES, ROW_HASHES
 from headrace.operators.table.key_numbers import KeyNumbers
 from headrace.spark.packet_stages import PacketStages
 from headrace.spark.row_keys import RowKeys
 from headrace.state.key_secret import KeySecret
 from headrace.table import EnvironmentSettings, StreamTableEnvironment
+from headrace.types import DataTypes
 from tests.conftest import EnvironmentFactory
 from tests.spark.sql_support import result_of, run_together
 from tests.watching import watching
@@ -91,6 +96,36 @@ COMPUTED = (
 )
 
 
+GENERATED = {
+    "id": DataTypes.BIGINT(),
+    "n": DataTypes.BIGINT(),
+    "small": DataTypes.TINYINT(),
+    "bounded": DataTypes.INT(),
+    "share": DataTypes.DOUBLE(),
+    "half": DataTypes.FLOAT(),
+    "flag": DataTypes.BOOLEAN(),
+    "text": DataTypes.STRING(),
+    "varying": DataTypes.VARCHAR(40),
+}
+GENERATED_OPTIONS = {
+    "fields.id.kind": "sequence", "fields.id.start": "-3", "fields.id.end": "10000",
+    "fields.bounded.min": "5", "fields.bounded.max": "17", "fields.bounded.null-rate": "0.3",
+    "fields.half.min": "-1", "fields.half.max": "1", "fields.text.length": "5",
+    "fields.varying.length": "37", "fields.varying.var-len": "true",
+}  # fmt: skip
+
+
+def test_workers_and_spark_make_up_the_same_rows(session):
+    options = TableOptions("made", GENERATED_OPTIONS)
+    fields = read_generated(options, GENERATED.items()).fields
+    assert all(map(can_make, fields))
+    items = [f"{field_sql(field)} AS {name}" for field, name in zip(fields, GENERATED, strict=True)]
+    expected = session.range(0, 3000).selectExpr(*items).toArrow()
+    kinds = tuple((field.name, field.type) for field in expected.schema)
+    (made,) = GeneratedPiece(fields, kinds, 0, 3000).read()
+    assert made.to_pydict() == expected.to_pydict()
+
+
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("queries", [QUERIES, COMPUTED], ids=["operators", "expressions"])
 def test_queries_over_csv_answer_the_same_with_packets(
@@ -108,7 +143,7 @@ def test_queries_over_csv_answer_the_same_with_packets(
     monkeypatch.setattr(
         PacketStages,
         "can_run",
-        lambda stages, vertices: in_packets.append(runs(stages, vertices)) or in_packets[-1],
+        lambda stages: in_packets.append(runs(stages)) or in_packets[-1],
     )
     with watching(on_epoch=lambda graph, summary: epochs.append(summary.epoch)):
         found = [result_of(rows) for rows in run_together(stream, queries)]

@@ -43,13 +43,14 @@ QUERIES = {
         (5, 4.0),
         (6, 5.0),
     ],
-    """SELECT CAST(PARSE_JSON(doc)['n'][1] AS INT), JSON_STRING(PARSE_JSON(doc)['n'][2]), PARSE_JSON(doc)['c'] IS NULL
-        FROM clicks WHERE CAST(PARSE_JSON(doc)['b'] AS BOOLEAN) AND id < 2""": [
+    """SELECT CAST(JSON_STRING(PARSE_JSON(doc)['n'][1]) AS INT), JSON_STRING(PARSE_JSON(doc)['n'][2]),
+        PARSE_JSON(doc)['c'] IS NULL FROM clicks
+        WHERE CAST(JSON_STRING(PARSE_JSON(doc)['b']) AS BOOLEAN) AND id < 2""": [
         (0, '{"x":"y"}', True),
         (1, '{"x":"y"}', True),
     ],
     """SELECT id, COALESCE(CURRENT_WATERMARK(ts) < ts, TRUE), CAST(CAST(id AS INTERVAL HOUR) AS STRING)
-        FROM clicks WHERE id = 3""": [(3, True, "+0 03:00:00.000")],
+        FROM clicks WHERE id = 3""": [(3, True, "+0 00:00:00.003")],
 }
 
 

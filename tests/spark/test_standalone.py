@@ -136,6 +136,7 @@ def checkpointed(folder: Path) -> tuple[str, ...]:
     )
 
 
+@pytest.mark.slow
 def test_a_keyed_job_runs_on_two_workers(
     cluster: StandaloneCluster, start: StartDriver, tmp_path: Path
 ) -> None:

@@ -130,6 +130,9 @@ def test_a_job_that_has_ended_can_still_be_looked_at(served: RestCluster, page: 
     assert page.locator("[data-root-cause]").text_content() == "ValueError: poisoned"
     assert 'raise ValueError("poisoned")' in page.locator(".trace .own").all_text_contents()[1]
     assert page.get_by_role("button", name="Cancel").count() == 0
+    assert page.get_by_title("headrace.exchange.kind").text_content() == (
+        "in epochs: headrace.exchange.kind is auto"
+    )
     page.get_by_role("link", name="Time line").click()
     page.locator("[data-why]").wait_for()
     assert page.locator(".bar-slot").count() == len(job.monitor.epochs())
@@ -141,10 +144,10 @@ def test_what_failed_with_the_root_cause_is_beside_it(served: RestCluster, page:
     first, other = (JobExecutionError(f"no {n}", operator=operator, subtask=n) for n in range(2))
     job.master.failures.add(first, 1_700_000_000_000, job.master.job)
     show(page, served, f"jobs/{job.job_id}/exceptions")
-    assert page.get_by_text("Failed with it").count() == 0
+    assert page.get_by_text("Failed at the same time").count() == 0
     first.concurrent = (other,)
     job.master.failures.add(first, 1_700_000_001_000, job.master.job)
-    page.get_by_text("Failed with it").wait_for()
+    page.get_by_text("Failed at the same time").wait_for()
     assert page.locator("[data-root-cause]").text_content().startswith("no 0")
     assert page.locator("summary", has_text="(2/2)").text_content().strip().endswith("no 1")
 

@@ -1,4 +1,4 @@
-"""What names in SQL stand for: catalogs, databases, tables, views, functions. Pure data; knows types only.
+"""The objects that SQL names refer to: catalogs, databases, tables, views, functions. Pure data; knows types only.
 
 `objects` holds what can be stored, `identifier` how it is named, `functions` user functions, `catalog` one
 catalog in memory, and `manager` all catalogs of an environment with its temporary objects.

@@ -30,7 +30,7 @@ class Catalog(Protocol):
         """Names of the databases."""
 
     def database(self, name: str) -> CatalogDatabase | None:
-        """A database's description, or None if there is no such database."""
+        """Return the description of a database; None if it does not exist."""
 
     def put_database(self, name: str, database: CatalogDatabase) -> None:
         """Create or replace a database."""

@@ -68,7 +68,7 @@ def to_hive_type(column: str, data_type: t.DataType) -> str:
     if name is None:
         raise CatalogError(
             f"column {column!r}: Hive has no type for {data_type.summary()}",
-            hint="declare another type; or give the table another connector, whose columns Hive only keeps",
+            hint="declare another type, or use another connector: Hive does not interpret the columns of its tables",
         )
     return name
 

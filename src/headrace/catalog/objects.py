@@ -83,7 +83,7 @@ class WatermarkSpec:
 
 @dataclass(frozen=True)
 class PrimaryKey:
-    """Columns that tell rows apart. Never enforced: the data is the owner's."""
+    """Columns that identify a row. The key is not enforced: the owner of the data guarantees it."""
 
     name: str
     columns: tuple[str, ...]

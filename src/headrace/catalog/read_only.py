@@ -27,11 +27,9 @@ class ReadOnlyCatalog:
         self.comment = comment
 
     def put_database(self, name: str, database: CatalogDatabase) -> None:
-        """Refused."""
         self._refuse(f"create or alter database {name!r}")
 
     def drop_database(self, name: str) -> None:
-        """Refused."""
         self._refuse(f"drop database {name!r}")
 
     def views(self, database: str) -> list[str]:
@@ -39,27 +37,23 @@ class ReadOnlyCatalog:
         return []
 
     def put_table(self, database: str, name: str, table: StoredTable) -> None:
-        """Refused."""
         self._refuse(f"create or alter table {name!r}")
 
     def drop_table(self, database: str, name: str) -> None:
-        """Refused."""
         self._refuse(f"drop table {name!r}")
 
     def functions(self, database: str) -> list[str]:
-        """Names of functions: there are none."""
+        """Return no names: this catalog has no functions."""
         return []
 
     def function(self, database: str, name: str) -> StoredFunction | None:
-        """A function: there is none."""
+        """Return None: this catalog has no functions."""
         return None
 
     def put_function(self, database: str, name: str, function: StoredFunction) -> None:
-        """Refused."""
         self._refuse(f"create function {name!r}")
 
     def drop_function(self, database: str, name: str) -> None:
-        """Refused."""
         self._refuse(f"drop function {name!r}")
 
     def _refuse(self, what: str) -> NoReturn:

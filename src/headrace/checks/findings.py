@@ -120,7 +120,7 @@ class CheckFinding:
 
     @property
     def rule(self) -> Rule:
-        """What it breaks."""
+        """The rule that the program breaks."""
         return RULES[self.code]
 
     def text(self) -> str:

@@ -33,7 +33,7 @@ class ReviewedOperator:
 
     @property
     def declaration(self) -> Any:
-        """What it does."""
+        """The declaration of the operator."""
         return self.node.declaration
 
     @property

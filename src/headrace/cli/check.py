@@ -92,7 +92,7 @@ def _ensure_known(codes: Sequence[str]) -> None:
 
     for code in codes:
         if code not in RULES:
-            raise click.BadParameter(f"no finding has the code {code!r}; known are {', '.join(RULES)}")
+            raise click.BadParameter(f"unknown code {code!r}; known are {', '.join(RULES)}")
 
 
 def _as_json(finding: CheckFinding) -> dict[str, str | int | None]:

@@ -32,4 +32,4 @@ def config(properties: dict[str, str], defaults: bool, as_json: bool) -> None:
     elif explained := configuration.explain(defaults=defaults):
         click.echo(explained)
     else:
-        click.echo("nothing is set; --defaults lists all options", err=True)
+        click.echo("no option is set; --defaults lists all options", err=True)

@@ -33,7 +33,7 @@ _REFUSALS = (ConfigurationError, JobDefinitionError, SqlError, UnsupportedFeatur
 
 
 class ExitCode(IntEnum):
-    """What `headrace` tells the shell."""
+    """The exit codes of `headrace`."""
 
     OK = 0
     #: A job or the program failed.
@@ -68,7 +68,7 @@ def describe_error(error: BaseException) -> str:
 
 
 def _place_in_program(error: BaseException) -> str | None:
-    """Name the innermost line of the program that led to an error; None if there is none."""
+    """Return the innermost line of the program that led to an error; None if the error is not from the program."""
     frames = [
         frame
         for frame in _frames_of_program(traceback.extract_tb(error.__traceback__))

@@ -10,7 +10,7 @@ __all__ = ["DefaultGroup"]
 
 
 class DefaultGroup(click.Group):
-    """A group that hands what is no subcommand of it to a default one.
+    """A group with a default subcommand, for words that are not the name of another one.
 
     Args:
         default: The name of that subcommand.

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import builtins
-import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -62,11 +61,6 @@ class Program:
     path: Path
     code: CodeType
 
-    @property
-    def mentions_tables(self) -> bool:
-        """Whether the program's own text suggests that its jobs have tables."""
-        return self.path.suffix == ".sql" or re.search(rb"\btable\b", self.path.read_bytes()) is not None
-
     def run(self) -> None:
         """Run the program, inside `as_main`; whatever it raises comes out."""
         exec(self.code, sys.modules["__main__"].__dict__)  # noqa: S102  # that is what we are asked to do
@@ -112,19 +106,11 @@ def load_program(file: str | None, words: Sequence[str]) -> tuple[Program, list[
     return _compile(words[0]), list(words[1:])
 
 
-@contextmanager
-def pyflink_names(configuration: Configuration, choice: bool | None) -> Iterator[None]:
-    """Let the program import pyflink, unless the command line or the configuration is against it."""
+def pyflink_names(configuration: Configuration, choice: bool | None) -> AbstractContextManager[None]:
+    """Allow the program to import pyflink, unless the command line or the configuration disables it."""
     from headrace.config.options.python import PYFLINK_ALIAS
 
-    if not (configuration.get(PYFLINK_ALIAS) if choice is None else choice):
-        yield
-        return
-    pyflink_alias.install()
-    try:
-        yield
-    finally:
-        pyflink_alias.uninstall()
+    return pyflink_alias.installed(configuration.get(PYFLINK_ALIAS) if choice is None else choice)
 
 
 def _compile(path: str) -> Program:

@@ -29,6 +29,7 @@ from headrace.util.shared_terminal import when_free
 
 if TYPE_CHECKING:
     from headrace.graph.job_graph import JobGraph
+    from headrace.runtime.job.exchange_choice import ExchangeChoice
     from headrace.runtime.run.job_run import EpochSummary
 
 __all__ = ["JobView", "LiveProgress", "PlainProgress", "Progress", "ProgressConsole", "RunningJob"]
@@ -55,11 +56,11 @@ class RunningJob(Protocol):
         """The job as it was submitted."""
 
     @property
-    def is_live(self) -> bool:
+    def exchange(self) -> ExchangeChoice:
         """Whether it runs live: its records are not cut into epochs that anybody would wait for."""
 
     def status(self) -> JobStatus:
-        """Say where the job stands."""
+        """Return the status of the job."""
 
     def result_future(self) -> Future[Any]:
         """Return the result to come."""
@@ -194,10 +195,16 @@ class Progress(AbstractContextManager["Progress"]):
         """Take a job in; its end will be shown."""
         job_id = job.graph.job_id
         with self._lock:
-            self._views[job_id] = JobView(job.graph.name, self._clock(), is_live=job.is_live)
+            self._views[job_id] = JobView(job.graph.name, self._clock(), is_live=job.exchange.is_live)
             self._open[job_id] = job
         self._show_start(self._views[job_id])
+        self.exchange_chosen(job.graph.name, job.exchange)
         job.result_future().add_done_callback(lambda _: self._job_ended(job))
+
+    def exchange_chosen(self, name: str, exchange: ExchangeChoice) -> None:
+        """Say why a job runs in epochs that its user may expect to run live."""
+        if exchange.could_be_live and not exchange.is_live:
+            self.note(f"job {name!r} {exchange.describe()}")
 
     def loading(self, program: str) -> None:
         """Show that headrace and the program are being loaded; nothing here."""

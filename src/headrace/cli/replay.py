@@ -140,7 +140,7 @@ def _print(result: ReplayResult, show: bool, *, was_seen: bool) -> None:
             click.echo(f"epoch {result.epoch} failed again, as in the job", err=True)
         return
     if result.not_reached:
-        click.echo(f"did not stop: {result.not_reached}", err=True)
+        click.echo(f"the replay did not stop: {result.not_reached}", err=True)
     records = sum(result.records_in.values())
     click.echo(f"epoch {result.epoch}: {len(result.records_in)} subtasks, {records} records")
     for name, output in result.output.items():
@@ -151,12 +151,12 @@ def _print(result: ReplayResult, show: bool, *, was_seen: bool) -> None:
             click.echo(f"    ... {len(output) - _SHOWN} more")
     if not result.was_completed:
         what = "failed" if result.recorded_error is not None else "was not completed"
-        click.echo(f"in the job, this epoch {what}; the replay ran to its end")
+        click.echo(f"in the original run this epoch {what}; the replay ran to its end")
         return
     for difference in result.differences:
         click.echo(f"  differs: {difference}")
     if not result.differences:
-        click.echo("no differences to what the job did: output, state, watermarks and timers are the same")
+        click.echo("no differences: output, state, watermarks and timers are the same as in the original run")
 
 
 def _as_json(result: ReplayResult) -> dict[str, Any]:

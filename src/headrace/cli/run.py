@@ -32,8 +32,9 @@ from headrace.cli.options import (
     recovery_properties,
 )
 from headrace.cli.program import Program, load_program, program_options, pyflink_names
+from headrace.cli.program_text import mentions_endless_source, mentions_tables
 from headrace.cli.savepoint_signals import SavepointSignals
-from headrace.errors import JobCancelledError
+from headrace.errors import ClusterError, JobCancelledError
 from headrace.util.garbage import collecting_after_imports
 
 if TYPE_CHECKING:
@@ -158,9 +159,18 @@ def _begin_spark(program: Program, configuration: Configuration) -> None:
     """Have Spark start while the program is imported."""
     from headrace.config.options.execution import TARGET
     from headrace.spark.early_start import begin
+    from headrace.spark.live_options import most_subtasks, will_run_live
 
-    if configuration.get(TARGET) == "spark":
-        begin(configuration, "tables" if program.mentions_tables else "streams")
+    if configuration.get(TARGET) != "spark":
+        return
+    has_tables = mentions_tables(program.path)
+    is_endless = not has_tables and mentions_endless_source(program.path)
+    is_live = not has_tables and will_run_live(configuration, is_endless=is_endless)
+    begin(
+        configuration,
+        "tables" if has_tables else "streams",
+        least_threads=most_subtasks() if is_live else 0,
+    )
 
 
 def _without_detached(arguments: Sequence[str]) -> list[str]:
@@ -290,7 +300,7 @@ class _Run:
         """Wait with the page up until somebody ends it; how the program ended is not changed by that."""
         if self._plane is None or self._interrupts.have_come:
             return
-        click.echo(f"the web page stays available at {self._plane.url} until Ctrl-C", err=True)
+        click.echo(f"the web page stays up at {self._plane.url} until Ctrl-C", err=True)
         with suppress(KeyboardInterrupt):
             threading.Event().wait()
 
@@ -323,6 +333,8 @@ class _Run:
 
     def _job_submitted(self, job: RemoteJob) -> None:
         self._progress.announce(f"SUBMITTED job {job.graph.name!r} ({job.graph.job_id}) to {job.session}")
+        with suppress(ClusterError):  # the session may be of a version that does not tell
+            self._progress.exchange_chosen(job.graph.name, job.exchange())
 
     def _run_program(self) -> int:
         code: int = ExitCode.OK
@@ -369,7 +381,7 @@ class _Run:
     def _clean_up(self) -> bool:
         """Cancel what runs and stop Spark; give up after a while, for nothing should keep Ctrl-C waiting."""
         if self._interrupts.have_come and self._running():
-            click.echo("interrupted: cancelling; press Ctrl-C again to end at once", err=True)
+            click.echo("interrupted: cancelling the job; press Ctrl-C again to exit at once", err=True)
         # In a thread of its own: the interrupt may have torn this one out of a conversation with Spark.
         worker = threading.Thread(target=self._cancel_and_stop, name="headrace-clean-up", daemon=True)
         worker.start()

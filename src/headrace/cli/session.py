@@ -79,7 +79,7 @@ def serve(configuration: Configuration, folder: str, *, has_gateway: bool) -> in
 
     is_over = threading.Event()
     leadership = Leadership.of(
-        configuration, "session", lambda led: click.echo(f"standing by: {led.message}", err=True)
+        configuration, "session", lambda led: click.echo(f"waiting as a standby: {led.message}", err=True)
     )
     executor = SparkExecutor(leadership)
     plane = ControlPlane(

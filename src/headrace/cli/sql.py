@@ -228,10 +228,10 @@ class _Session:
         prompt = StatementPrompt(
             self._connection.complete, Path(history) if history else state_home() / "sql_history"
         )
-        click.echo(f"headrace {__version__} · statements are executed in {self._connection.place}")
+        click.echo(f"headrace {__version__} · statements run in {self._connection.place}")
         if self.page is not None:
             click.echo(f"web page at {self.page}")
-        click.echo("HELP; shows what you can type, QUIT; ends the client.\n")
+        click.echo("HELP; lists the commands, QUIT; exits.\n")
         self.client.interact(prompt, lambda: len(self._running()))
 
     def _running(self) -> list[SparkJob]:

@@ -33,7 +33,7 @@ class Works:
 
 
 class TimeCharacteristic(enum.Enum):
-    """What PyFlink 1.x asked which time a program goes by; event time is always there now."""
+    """The time characteristic of PyFlink 1.x programs. Event time is always available now."""
 
     ProcessingTime = 0
     IngestionTime = 1

@@ -23,7 +23,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Generic, Self, TypeVar
 
-from headrace.errors import JobDefinitionError
+from headrace.errors import JobDefinitionError, require
 
 __all__ = [
     "Accumulator",
@@ -146,43 +146,43 @@ class _Extreme(Accumulator[Any, Any]):
 
 
 class IntMinimum(_Extreme):
-    """The least of whole numbers; Java's greatest int if there are none."""
+    """The minimum of whole numbers; Java's greatest int if no number was added."""
 
     _choose, _none = staticmethod(min), 2**31 - 1
 
 
 class IntMaximum(_Extreme):
-    """The greatest of whole numbers; Java's least int if there are none."""
+    """The maximum of whole numbers; Java's least int if no number was added."""
 
     _choose, _none = staticmethod(max), -(2**31)
 
 
 class LongMinimum(_Extreme):
-    """The least of whole numbers; Java's greatest long if there are none."""
+    """The minimum of whole numbers; Java's greatest long if no number was added."""
 
     _choose, _none = staticmethod(min), 2**63 - 1
 
 
 class LongMaximum(_Extreme):
-    """The greatest of whole numbers; Java's least long if there are none."""
+    """The maximum of whole numbers; Java's least long if no number was added."""
 
     _choose, _none = staticmethod(max), -(2**63)
 
 
 class DoubleMinimum(_Extreme):
-    """The least of numbers; infinite if there are none."""
+    """The minimum of numbers; infinity if no number was added."""
 
     _choose, _none = staticmethod(min), math.inf
 
 
 class DoubleMaximum(_Extreme):
-    """The greatest of numbers; minus infinity if there are none."""
+    """The maximum of numbers; minus infinity if no number was added."""
 
     _choose, _none = staticmethod(max), -math.inf
 
 
 class AverageAccumulator(Accumulator[float, float]):
-    """The mean of numbers; 0 if there are none."""
+    """The mean of numbers; 0 if no number was added."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -254,10 +254,9 @@ class TaskAccumulators:
         Raises:
             JobDefinitionError: If it is taken, or this is no accumulator.
         """
-        if not isinstance(accumulator, Accumulator):
-            raise JobDefinitionError(
-                f"add_accumulator({name!r}): expected an Accumulator; got {accumulator!r}"
-            )
+        require(
+            isinstance(accumulator, Accumulator), f"add_accumulator({name!r})", "an Accumulator", accumulator
+        )
         if name in self._by_name:
             raise JobDefinitionError(
                 f"accumulator {name!r} is already registered in this task",

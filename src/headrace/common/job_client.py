@@ -24,7 +24,7 @@ class JobHandle(Protocol):
         """The id of the job."""
 
     def status(self) -> JobStatus:
-        """Say where the job stands, now."""
+        """Return the current status of the job."""
 
     def cancel(self) -> Future[None]:
         """Ask for the job to be cancelled; done when it is over."""

@@ -17,7 +17,7 @@ _MS = timedelta(milliseconds=1)
 
 
 def cancellation_settings(configuration: Values) -> Iterator[tuple[str, str]]:
-    """Yield the settings of Spark that the keys stand for; none if neither is set."""
+    """Yield the Spark settings for these keys; none if neither is set."""
     if not any(map(configuration.contains, (TASK_CANCELLATION_INTERVAL, TASK_CANCELLATION_TIMEOUT))):
         return
     timeout_ms = configuration.get(TASK_CANCELLATION_TIMEOUT) // _MS

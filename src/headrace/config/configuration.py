@@ -397,7 +397,7 @@ def _check_answer(key: KnownKey, setting: _Setting) -> None:
         except ValueError as error:
             shown = MASK if looks_secret(key.key) else repr(setting.value)
             raise ConfigurationError(
-                f"{key.key} (set in {setting.place}): {shown} cannot be handed to Spark: {error}",
+                f"{key.key} (set in {setting.place}): {shown} cannot be passed to Spark: {error}",
                 hint=f"it becomes {key.answer.text.replace('`', '')}",
             ) from error
 

@@ -92,7 +92,6 @@ class DriverMemory:
 
     @property
     def process(self) -> int:
-        """All of it."""
         return sum(getattr(self, each.name) for each in fields(self))
 
     @property
@@ -120,12 +119,11 @@ class ExecutorMemory:
 
     @property
     def heap(self) -> int:
-        """Java's heap."""
+        """The maximum size of Java's heap."""
         return self.framework_heap + self.task_heap
 
     @property
     def process(self) -> int:
-        """All of it."""
         return (
             self.heap
             + self.framework_off_heap
@@ -177,7 +175,7 @@ def driver_memory(configuration: Values) -> DriverMemory | None:
     )
     if flink is None and heap is not None:
         flink = heap + off_heap
-    flink, overhead = _process_parts(flink, process, metaspace, share)
+    flink, overhead = _process_parts(flink, process, metaspace, share, keys.DRIVER_PROCESS)
     total = keys.DRIVER_FLINK if process is None else keys.DRIVER_PROCESS
     if heap is not None and not configuration.contains(keys.DRIVER_OFF_HEAP):
         return DriverMemory(heap, _rest(flink, heap, total), metaspace, overhead)
@@ -213,9 +211,11 @@ def executor_memory(configuration: Values) -> ExecutorMemory | None:
     if flink is None and task_heap is not None and managed is not None:
         rest = sum(fixed) + task_heap + managed
         exchanged = network.beside(rest)
-        flink, overhead = _process_parts(rest + exchanged, process, metaspace, overhead_share)
+        flink, overhead = _process_parts(
+            rest + exchanged, process, metaspace, overhead_share, keys.EXECUTOR_PROCESS
+        )
     else:
-        flink, overhead = _process_parts(flink, process, metaspace, overhead_share)
+        flink, overhead = _process_parts(flink, process, metaspace, overhead_share, keys.EXECUTOR_PROCESS)
         total = keys.EXECUTOR_FLINK if process is None else keys.EXECUTOR_PROCESS
         if managed is None:
             managed = int(flink * get(keys.MANAGED_FRACTION))
@@ -291,7 +291,11 @@ def _network_share(configuration: Values) -> _Share:
 
 
 def _process_parts(
-    flink: int | None, process: int | None, metaspace: int, overhead: _Share
+    flink: int | None,
+    process: int | None,
+    metaspace: int,
+    overhead: _Share,
+    total: ConfigOption[MemorySize | None],
 ) -> tuple[int, int]:
     """Return the total without Java's own needs, and Java's overhead."""
     if flink is None:
@@ -299,9 +303,9 @@ def _process_parts(
         size = overhead.of(process)
         if process <= size + metaspace:
             raise ConfigurationError(
-                f"{_text(process)} for a process are not enough: Java's metaspace takes {_text(metaspace)} and its "
-                f"overhead {_text(size)}",
-                hint="give the process more memory",
+                f"{total.key} is {_text(process)}, which is not enough: Java's metaspace takes {_text(metaspace)} and "
+                f"its overhead {_text(size)}",
+                hint=f"raise {total.key}",
             )
         return process - size - metaspace, size
     if process is None:

@@ -52,7 +52,7 @@ def form_of(kind: Any) -> ValueForm:
 
 
 def _refuse(value: object) -> Any:
-    raise ValueError(f"a {type(value).__name__} cannot stand for it")
+    raise ValueError(f"a value of type {type(value).__name__} cannot be used for it")
 
 
 # --- truth values and numbers -----------------------------------------------------------------------------

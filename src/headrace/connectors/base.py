@@ -67,7 +67,7 @@ class Slice:
 
 @dataclass(frozen=True)
 class SplitProgress:
-    """Where reading of a split stands: the next position, and whether the split has nothing more, ever."""
+    """How far a split has been read: the next position, and whether the end of the split was reached."""
 
     position: Any
     is_finished: bool
@@ -116,7 +116,7 @@ class SplitEnumerator(ABC):
         """
 
     def close(self) -> None:
-        """Close connections."""
+        """Release what was opened: connections, files, threads."""
 
 
 class KnownSplits(SplitEnumerator):
@@ -339,7 +339,7 @@ class SparkSource(Source):
         return True
 
     def create_reader(self) -> SourceReader:
-        """There is none: Spark reads."""
+        """Refuse: only Spark reads this source."""
         raise NotImplementedError(f"{type(self).__name__} can only be read on Spark")
 
 
@@ -383,7 +383,18 @@ class SinkWriter(ABC):
         """The epoch failed: remove what was staged, as far as possible."""
 
     def close(self) -> None:
-        """Release resources."""
+        """Release what was opened: connections, files, threads."""
+
+
+class BatchSinkWriter(SinkWriter):
+    """A writer that stages whole batches: implement `write_batch`."""
+
+    def write(self, value: Any, timestamp: int | None) -> None:
+        self.write_batch(Batch([value], None if timestamp is None else [timestamp]))
+
+    @abstractmethod
+    def write_batch(self, batch: Batch) -> None:
+        """Stage a batch; it is published when the epoch is committed."""
 
 
 @dataclass(frozen=True)
@@ -490,7 +501,7 @@ class Committer(ABC):
         return None
 
     def close(self) -> None:
-        """Close connections."""
+        """Release what was opened: connections, files, threads."""
 
 
 class Sink(ABC):

@@ -35,10 +35,10 @@ class BlackholeFactory:
 
 class _Discard(SinkWriter):
     def write(self, value: Any, timestamp: int | None) -> None:
-        """Discard the record."""
+        """Discard the record without writing it."""
 
     def write_batch(self, batch: Batch) -> None:
-        """Discard the records."""
+        """Discard the records without writing them."""
 
     def prepare_commit(self) -> Sequence[Any]:
         return ()

@@ -34,7 +34,7 @@ class CachedFile:
 
 
 def find_cached_files(directory: str) -> tuple[CachedFile, ...] | None:
-    """Return the files of a complete result; None if there is none, or a part of it is lost."""
+    """Return the files of a complete result; None if the result does not exist or a part of it is lost."""
     manifest = files.read_if_there(f"{directory}/{_MANIFEST}")
     if manifest is None:
         return None
@@ -65,15 +65,12 @@ class CacheSink(base.Sink):
         return _CacheCommitter(self.directory)
 
 
-class _CacheWriter(base.SinkWriter):
+class _CacheWriter(base.BatchSinkWriter):
     def __init__(self, directory: Location, context: base.WriterContext) -> None:
         self._name = f"{context.epoch}-{context.subtask}-{context.attempt_id}"
         self._place = directory.child(self._name)
         self._records = 0
         self._stream: Any = None
-
-    def write(self, value: Any, timestamp: int | None) -> None:
-        self.write_batch(Batch([value], None if timestamp is None else [timestamp]))
 
     def write_batch(self, batch: Batch) -> None:
         if not batch.values:
@@ -152,7 +149,6 @@ class CacheSource(base.Source):
 
     @property
     def boundedness(self) -> base.Boundedness:
-        """It ends."""
         return base.Boundedness.BOUNDED
 
     def create_enumerator(self, parallelism: int) -> base.SplitEnumerator:

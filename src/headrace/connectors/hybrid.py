@@ -17,7 +17,7 @@ from typing import Any, cast
 from headrace.common.typeinfo import TypeInformation
 from headrace.connectors import base
 from headrace.elements import Batch
-from headrace.errors import JobDefinitionError
+from headrace.errors import JobDefinitionError, require
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,7 @@ class HybridSourceBuilder:
         Raises:
             JobDefinitionError: It is not a source, or the previous source is unbounded.
         """
-        if not isinstance(source, base.Source):
-            raise JobDefinitionError(f"HybridSource: expected a Source; got {source!r}")
+        require(isinstance(source, base.Source), "HybridSource", "a Source", source)
         if self._sources and self._sources[-1].boundedness is not base.Boundedness.BOUNDED:
             raise JobDefinitionError(
                 f"HybridSource: {type(self._sources[-1]).__name__} is unbounded, so no source can follow it",

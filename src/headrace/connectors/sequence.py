@@ -59,7 +59,6 @@ class NumberSequenceSource(base.Source):
         return _SequenceReader()
 
     def get_produced_type(self) -> TypeInformation:
-        """Return LONG."""
         return Types.LONG()
 
 

@@ -102,7 +102,7 @@ class Publisher(ABC):
             self.publish(records)
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection to the external system."""
 
 
 class WriteAheadSink(base.Sink):
@@ -189,7 +189,7 @@ class _Staged:
     place: Location | None
 
 
-class _Writer(base.SinkWriter):
+class _Writer(base.BatchSinkWriter):
     def __init__(self, sink: WriteAheadSink, context: base.WriterContext) -> None:
         self._convert = sink.convert_batch
         self._context = context
@@ -199,9 +199,6 @@ class _Writer(base.SinkWriter):
         self._buffer = io.BytesIO()
         self._place: Location | None = None
         self._stream: Any = None
-
-    def write(self, value: Any, timestamp: int | None) -> None:
-        self.write_batch(Batch([value], None if timestamp is None else [timestamp]))
 
     def write_batch(self, batch: Batch) -> None:
         if not batch.values:

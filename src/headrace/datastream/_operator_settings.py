@@ -71,7 +71,7 @@ class OperatorSettings:
         return self
 
     def disable_chaining(self) -> Self:
-        """Let the operator have a task of its own."""
+        """Run the operator in a task of its own."""
         self._operator("disable_chaining").chaining = ChainingStrategy.NEVER
         return self
 

@@ -19,6 +19,9 @@ class ProgramConfiguration(Configuration):
     def __init__(self, below: LayeredConfiguration, other: Configuration | None) -> None:
         super().__init__(other)
         self._below = below
+        #: The last answer of `layered`, and the program's own values in it: a statement asks for dozens of options.
+        self._layered = below
+        self._own: dict[str, str] = {}
 
     def layered(self) -> LayeredConfiguration:
         """Return all layers; the program's own is the strongest.
@@ -26,7 +29,10 @@ class ProgramConfiguration(Configuration):
         Raises:
             ConfigurationError: If the program set an unknown key or a wrong value.
         """
-        return self._below.with_values(self.to_dict())
+        own = self.to_dict()
+        if own != self._own:
+            self._own, self._layered = own, self._below.with_values(own)
+        return self._layered
 
     def get(self, option: ConfigOption[T]) -> T:
         """Return the value that counts."""

@@ -114,7 +114,7 @@ class CachedResult:
         return None
 
     def invalidate(self) -> None:
-        """Delete it."""
+        """Delete the cached result."""
         directories, self._directories = self._directories, []
         for directory in directories:
             delete_directory(directory)

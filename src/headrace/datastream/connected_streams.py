@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from headrace.common.typeinfo import TypeInformation
@@ -69,11 +70,8 @@ class ConnectedStreams:
             output_type: Type of the results.
         """
         check_function("map", func, CoMapFunction)
-        keys = self._key_selectors()
-        declaration: OperatorDeclaration = (
-            KeyedCoMapDeclaration(func, keys) if keys else CoMapDeclaration(func)
-        )
-        return _transform(self.stream1, self.stream2, "Co-Map", declaration, check_type("map", output_type))
+        made = self._declared(CoMapDeclaration, KeyedCoMapDeclaration, func)
+        return _transform(self.stream1, self.stream2, "Co-Map", made, check_type("map", output_type))
 
     def flat_map(self, func: CoFlatMapFunction, output_type: TypeInformation | None = None) -> DataStream:
         """Turn every record of either stream into any number of others.
@@ -83,12 +81,10 @@ class ConnectedStreams:
             output_type: Type of the results.
         """
         check_function("flat_map", func, CoFlatMapFunction)
-        keys = self._key_selectors()
-        declaration: OperatorDeclaration = (
-            KeyedCoFlatMapDeclaration(func, keys) if keys else CoFlatMapDeclaration(func)
+        made = self._declared(CoFlatMapDeclaration, KeyedCoFlatMapDeclaration, func)
+        return _transform(
+            self.stream1, self.stream2, "Co-Flat Map", made, check_type("flat_map", output_type)
         )
-        output_type = check_type("flat_map", output_type)
-        return _transform(self.stream1, self.stream2, "Co-Flat Map", declaration, output_type)
 
     def process(
         self,
@@ -113,6 +109,16 @@ class ConnectedStreams:
                 hint="call key_by(...) on the connected streams, or use a CoProcessFunction",
             )
         return _transform(self.stream1, self.stream2, "CO-PROCESS", CoProcessDeclaration(func), output_type)
+
+    def _declared(
+        self,
+        plain: Callable[[Any], OperatorDeclaration],
+        keyed: Callable[[Any, tuple[Any, Any]], OperatorDeclaration],
+        func: Any,
+    ) -> OperatorDeclaration:
+        """Declare an operator that has keyed state if both streams have keys."""
+        keys = self._key_selectors()
+        return keyed(func, keys) if keys else plain(func)
 
     def _key_selectors(self) -> tuple[Any, Any] | None:
         if isinstance(self.stream1, KeyedStream) and isinstance(self.stream2, KeyedStream):

@@ -163,7 +163,7 @@ class DataStream(OperatorSettings):
         return self
 
     def start_new_chain(self) -> Self:
-        """Let a new chain, and so a new task, begin with the operator."""
+        """Start a new chain, and so a new task, with the operator."""
         self._operator("start_new_chain").chaining = ChainingStrategy.HEAD
         return self
 
@@ -445,7 +445,7 @@ class DataStream(OperatorSettings):
         return BroadcastStream(stream, (broadcast_state_descriptor, *other_broadcast_state_descriptors))
 
     def partition_custom(self, partitioner: Any, key_selector: Any) -> DataStream:
-        """Let a function choose the subtask of a record.
+        """Choose the subtask of each record with a function.
 
         Args:
             partitioner: A callable of a key and the number of subtasks, or a Partitioner. Returns an index.

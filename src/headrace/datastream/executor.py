@@ -77,7 +77,7 @@ def load_executor(configuration: Configuration) -> JobExecutor:
 
 
 def default_parallelism(configuration: Configuration, local_cores: int | None = None) -> int:
-    """Return the parallelism of a job that sets none: the cores of a local master, else what Spark was told.
+    """Return the parallelism of a job that does not set one: the cores of a local master, otherwise Spark's default.
 
     Args:
         configuration: Names the master.

@@ -103,7 +103,7 @@ class WindowedCoGroup(_WindowedPair):
     """The end of ``co_group(...).where(...).equal_to(...).window(...)``."""
 
     def apply(self, function: Any, output_type: TypeInformation | None = None) -> DataStream:
-        """Give all records of a key in a window to a function, also if one stream has none: for outer joins.
+        """Call a function with all records of a key in a window, even if one stream has no records: for outer joins.
 
         Args:
             function: A callable of a list of records of each stream that returns or yields results, or a

@@ -30,7 +30,7 @@ from headrace.windowing.assigners import WindowAssigner, count_windows
 __all__ = ["KeyedStream"]
 
 
-class KeyedStream(DataStream):
+class KeyedStream(rolling.FieldAggregations, DataStream):
     """A stream partitioned by key. Made by ``key_by``.
 
     Functions on it may use keyed state. It is no operator itself, so what belongs to operators (name,
@@ -112,46 +112,6 @@ class KeyedStream(DataStream):
         check_function("reduce", func, ReduceFunction, arguments=("value1", "value2"))
         return self._reduce("Reduce", func)
 
-    def sum(self, position_to_sum: int | str = 0) -> DataStream:
-        """Add up a field of the records of each key; the other fields are those of the first record.
-
-        Args:
-            position_to_sum: Index of the field in a tuple or Row, or its name. 0 for plain numbers.
-        """
-        return self._accumulate("sum", "Sum", position_to_sum, rolling.AccumulateType.SUM)
-
-    def min(self, position_to_min: int | str = 0) -> DataStream:
-        """Find the least value of a field for each key; the other fields are those of the first record.
-
-        Args:
-            position_to_min: Index of the field in a tuple or Row, or its name. 0 for plain numbers.
-        """
-        return self._accumulate("min", "Min", position_to_min, rolling.AccumulateType.MIN)
-
-    def max(self, position_to_max: int | str = 0) -> DataStream:
-        """Find the greatest value of a field for each key; the other fields are those of the first record.
-
-        Args:
-            position_to_max: Index of the field in a tuple or Row, or its name. 0 for plain numbers.
-        """
-        return self._accumulate("max", "Max", position_to_max, rolling.AccumulateType.MAX)
-
-    def min_by(self, position_to_min_by: int | str = 0) -> DataStream:
-        """Find the record with the least value of a field for each key; the first of equal ones.
-
-        Args:
-            position_to_min_by: Index of the field in a tuple or Row, or its name. 0 for plain numbers.
-        """
-        return self._accumulate("min_by", "MinBy", position_to_min_by, rolling.AccumulateType.MIN_BY)
-
-    def max_by(self, position_to_max_by: int | str = 0) -> DataStream:
-        """Find the record with the greatest value of a field for each key; the first of equal ones.
-
-        Args:
-            position_to_max_by: Index of the field in a tuple or Row, or its name. 0 for plain numbers.
-        """
-        return self._accumulate("max_by", "MaxBy", position_to_max_by, rolling.AccumulateType.MAX_BY)
-
     def key_by(self, key_selector: Any, key_type: TypeInformation | None = None) -> KeyedStream:
         """Partition the records by another key."""
         return self._origin_stream.key_by(key_selector, key_type)
@@ -181,10 +141,9 @@ class KeyedStream(DataStream):
         """
         return IntervalJoin(self, other_stream)
 
-    def _accumulate(
-        self, call: str, name: str, position: int | str, kind: rolling.AccumulateType
-    ) -> DataStream:
-        position = rolling.check_position(call, position, self.get_type())
+    def _accumulate(self, kind: rolling.AccumulateType, position: rolling.Position) -> DataStream:
+        position = rolling.check_position(kind, position, self.get_type())
+        name = "".join(word.capitalize() for word in kind.name.split("_"))  # MinBy
         return self._reduce(name, rolling.FieldAggregation(kind, position))
 
     def _reduce(self, name: str, function: Any) -> DataStream:

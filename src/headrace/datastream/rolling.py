@@ -9,19 +9,23 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+from abc import ABC, abstractmethod
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headrace.common.typeinfo import BasicTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation
 from headrace.common.types import Row
 from headrace.datastream.functions import ReduceFunction
 from headrace.errors import JobDefinitionError, shorten
 
+if TYPE_CHECKING:
+    from headrace.datastream.data_stream import DataStream
+
 Position = int | str
 
 
 class AccumulateType(Enum):
-    """What becomes of a field."""
+    """How a field is aggregated."""
 
     MIN = 1
     MAX = 2
@@ -69,6 +73,54 @@ class FieldAggregation(ReduceFunction):
 
     def __repr__(self) -> str:
         return f"FieldAggregation({self.kind.name}, {self.position!r})"
+
+
+class FieldAggregations(ABC):
+    """The methods of keyed streams and of windows that aggregate one field of their records."""
+
+    def sum(self, position_to_sum: int | str = 0) -> DataStream:
+        """Add up a field of the records of each key or window; the other fields are those of the first record.
+
+        Args:
+            position_to_sum: Index of the field in a tuple or Row, or its name. 0 for plain numbers.
+        """
+        return self._accumulate(AccumulateType.SUM, position_to_sum)
+
+    def min(self, position_to_min: int | str = 0) -> DataStream:
+        """Find the least value of a field in each key or window; the other fields are those of the first record.
+
+        Args:
+            position_to_min: Index of the field in a tuple or Row, or its name. 0 for plain numbers.
+        """
+        return self._accumulate(AccumulateType.MIN, position_to_min)
+
+    def max(self, position_to_max: int | str = 0) -> DataStream:
+        """Find the greatest value of a field in each key or window; the other fields are those of the first record.
+
+        Args:
+            position_to_max: Index of the field in a tuple or Row, or its name. 0 for plain numbers.
+        """
+        return self._accumulate(AccumulateType.MAX, position_to_max)
+
+    def min_by(self, position_to_min_by: int | str = 0) -> DataStream:
+        """Find the record with the least value of a field in each key or window; the first of equal ones.
+
+        Args:
+            position_to_min_by: Index of the field in a tuple or Row, or its name. 0 for plain numbers.
+        """
+        return self._accumulate(AccumulateType.MIN_BY, position_to_min_by)
+
+    def max_by(self, position_to_max_by: int | str = 0) -> DataStream:
+        """Find the record with the greatest value of a field in each key or window; the first of equal ones.
+
+        Args:
+            position_to_max_by: Index of the field in a tuple or Row, or its name. 0 for plain numbers.
+        """
+        return self._accumulate(AccumulateType.MAX_BY, position_to_max_by)
+
+    @abstractmethod
+    def _accumulate(self, kind: AccumulateType, position: Position) -> DataStream:
+        """Add the operator that aggregates the field."""
 
 
 def get_field(record: Any, position: Position) -> Any:
@@ -125,12 +177,13 @@ def with_field(record: Any, position: Position, value: Any) -> Any:
             return changed
 
 
-def check_position(call: str, given: Any, type_info: TypeInformation | None) -> Position:
+def check_position(kind: AccumulateType, given: Any, type_info: TypeInformation | None) -> Position:
     """Accept an index or name, and one that the type has if the type is declared.
 
     Raises:
         JobDefinitionError: If it is neither, or the type has no such field.
     """
+    call = kind.name.lower()
     if isinstance(given, bool) or not isinstance(given, int | str):
         raise JobDefinitionError(
             f"{call}(): the position must be an index or a name, got {type(given).__name__} {shorten(given)}"

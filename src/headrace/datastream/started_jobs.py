@@ -43,7 +43,7 @@ class StartedJobs:
         return client
 
     def jobs(self) -> list[StartedJob]:
-        """All jobs as they stand now."""
+        """Return all jobs with their current status."""
         with self._lock:
             self._jobs = {job_id: _now(job) for job_id, job in self._jobs.items()}
             over = [job_id for job_id, job in self._jobs.items() if job.client is None]

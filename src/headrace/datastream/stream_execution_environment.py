@@ -89,8 +89,6 @@ class StreamExecutionEnvironment(OlderMethods):
         #: What tables of the program ask of the Spark session.
         self._session_settings: dict[str, str] = {}
         self._slot_sharing_groups: dict[str, SlotSharingGroup] = {}
-        #: False after set_buffer_timeout(-1), which no duration can say.
-        self._has_buffer_timeout = True
         self._default_local_parallelism = available_cores()
         self._started_jobs = StartedJobs()
 
@@ -175,12 +173,13 @@ class StreamExecutionEnvironment(OlderMethods):
     def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
         """Set how long records may wait in output buffers, in ms; -1 for as long as it takes."""
         timeout = check_buffer_timeout("set_buffer_timeout", timeout_millis)
-        self._has_buffer_timeout = timeout >= 0
-        return self._set(execution.BUFFER_TIMEOUT, timedelta(milliseconds=timeout)) if timeout >= 0 else self
+        if timeout >= 0:
+            self._set(execution.BUFFER_TIMEOUT, timedelta(milliseconds=timeout))
+        return self._set(execution.BUFFER_TIMEOUT_ENABLED, timeout >= 0)
 
     def get_buffer_timeout(self) -> int:
         """Return how long records may wait in output buffers, in ms; -1 for as long as it takes."""
-        if not self._has_buffer_timeout:
+        if not self._configuration.get(execution.BUFFER_TIMEOUT_ENABLED):
             return -1
         return self._configuration.get(execution.BUFFER_TIMEOUT) // timedelta(milliseconds=1)
 
@@ -220,7 +219,7 @@ class StreamExecutionEnvironment(OlderMethods):
         return self
 
     def get_checkpoint_interval(self) -> int:
-        """Return the milliseconds between two checkpoints; -1 if there are none."""
+        """Return the milliseconds between two checkpoints; -1 if checkpointing is disabled."""
         return self._checkpoint_config.get_checkpoint_interval()
 
     def get_checkpointing_mode(self) -> CheckpointingMode:

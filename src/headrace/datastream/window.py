@@ -1,4 +1,7 @@
-"""Windows, assigners, triggers and evictors, under PyFlink's module name. Evictors are Flink's; PyFlink has none."""
+"""Windows, assigners, triggers and evictors, under PyFlink's module name.
+
+Evictors come from Flink; PyFlink does not have them.
+"""
 
 from __future__ import annotations
 

@@ -4,7 +4,8 @@
          .reduce() | .aggregate() | .apply() | .process() | .sum() | ...
     stream.window_all(assigner) ...                                            the same without a key
 
-Nothing runs here: each call ends in one declaration of an operator. Evictors are Flink's; PyFlink has none.
+Nothing runs here: each call ends in one declaration of an operator. Evictors come from Flink; PyFlink does not have
+them.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 __all__ = ["AllWindowedStream", "WindowedStream"]
 
 
-class _Windowed:
+class _Windowed(rolling.FieldAggregations):
     """What windows of keyed streams and of streams without a key have in common."""
 
     #: How a plain callable is called by `apply` and `process`.
@@ -176,48 +177,8 @@ class _Windowed:
             function = wrapped(function, self._process_class)
         return self._compute("buffer", None, function, check_type("process", output_type))
 
-    def sum(self, position_to_sum: int | str = 0) -> DataStream:
-        """Add up a field of the records of a window; the other fields are those of the first record.
-
-        Args:
-            position_to_sum: Index of the field in a tuple or Row, or its name. 0 for plain numbers.
-        """
-        return self._accumulate("sum", position_to_sum, rolling.AccumulateType.SUM)
-
-    def min(self, position_to_min: int | str = 0) -> DataStream:
-        """Find the least value of a field in a window; the other fields are those of the first record.
-
-        Args:
-            position_to_min: Index of the field in a tuple or Row, or its name. 0 for plain numbers.
-        """
-        return self._accumulate("min", position_to_min, rolling.AccumulateType.MIN)
-
-    def max(self, position_to_max: int | str = 0) -> DataStream:
-        """Find the greatest value of a field in a window; the other fields are those of the first record.
-
-        Args:
-            position_to_max: Index of the field in a tuple or Row, or its name. 0 for plain numbers.
-        """
-        return self._accumulate("max", position_to_max, rolling.AccumulateType.MAX)
-
-    def min_by(self, position_to_min_by: int | str = 0) -> DataStream:
-        """Find the record with the least value of a field in a window; the first of equal ones.
-
-        Args:
-            position_to_min_by: Index of the field in a tuple or Row, or its name. 0 for plain numbers.
-        """
-        return self._accumulate("min_by", position_to_min_by, rolling.AccumulateType.MIN_BY)
-
-    def max_by(self, position_to_max_by: int | str = 0) -> DataStream:
-        """Find the record with the greatest value of a field in a window; the first of equal ones.
-
-        Args:
-            position_to_max_by: Index of the field in a tuple or Row, or its name. 0 for plain numbers.
-        """
-        return self._accumulate("max_by", position_to_max_by, rolling.AccumulateType.MAX_BY)
-
-    def _accumulate(self, call: str, position: int | str, kind: rolling.AccumulateType) -> DataStream:
-        position = rolling.check_position(call, position, self.get_input_type())
+    def _accumulate(self, kind: rolling.AccumulateType, position: rolling.Position) -> DataStream:
+        position = rolling.check_position(kind, position, self.get_input_type())
         return self._compute("reduce", rolling.FieldAggregation(kind, position), None, self.get_input_type())
 
     def _check_window_function(self, call: str, given: Any) -> None:

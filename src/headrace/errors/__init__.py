@@ -55,6 +55,7 @@ from headrace.errors.execution import (
     TaskLostError,
     UserFunctionError,
 )
+from headrace.errors.expectations import require
 from headrace.errors.internal import InvariantViolation
 from headrace.errors.program import (
     ConfigurationError,
@@ -112,6 +113,7 @@ __all__ = [
     "InvariantViolation",
     "shorten",
     "describe_function",
+    "require",
 ]
 
 # Tracebacks, failure reports and pickles show the path that programs import an error from.

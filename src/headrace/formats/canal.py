@@ -126,7 +126,7 @@ class CanalJsonSerializationSchema(ChangelogJsonSerializationSchema):
 
 
 class CanalJsonFormat(ChangelogJsonFormat):
-    """'format' = 'canal-json'."""
+    """Tables with 'format' = 'canal-json'."""
 
     reading = CanalJsonDeserializationSchema
     writing = CanalJsonSerializationSchema

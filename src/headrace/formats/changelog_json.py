@@ -160,7 +160,7 @@ class ChangelogJsonDeserializationSchema(MadeInEachProcess, FormatDeserializatio
         return [make_row(None, (*row, *found), row.get_row_kind().value) for row in rows]
 
     def parse_leniently(self, message: bytes) -> list[Row]:
-        """Return rows with None for fields that are wrong, as Flink does; nothing if it is no event."""
+        """Return rows with None for fields that cannot be parsed, as Flink does; no rows if it is not an event."""
         strict, self._read_row = self._read_row, self._read_leniently
         try:
             return self.parse(message)

@@ -107,7 +107,6 @@ class ArrowRows:
 
     @property
     def arrays(self) -> Sequence[pa.Array]:
-        """The columns."""
         return self._arrays
 
     def __getitem__(self, part: slice) -> ArrowRows:

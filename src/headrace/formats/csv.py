@@ -93,7 +93,7 @@ class _CsvBuilder:
         self._settings: dict[str, Any] = {}
 
     def set_array_element_delimiter(self, delimiter: str) -> Self:
-        """Set what stands between the elements of an array; a semicolon by default."""
+        """Set the separator of array elements; a semicolon by default."""
         self._settings["array_element_delimiter"] = delimiter
         return self
 
@@ -103,7 +103,7 @@ class _CsvBuilder:
         return self
 
     def set_escape_character(self, c: str) -> Self:
-        """Set what stands before a character that is taken as it is; none by default."""
+        """Set the escape character; by default there is no escape character."""
         self._settings["escape_character"] = c
         return self
 
@@ -198,7 +198,7 @@ class CsvRowDeserializationSchema(MadeInEachProcess, FormatDeserializationSchema
         _ignore_parse_errors = False
 
         def set_field_delimiter(self, delimiter: str) -> Self:
-            """Set what stands between columns; a comma by default."""
+            """Set the column delimiter; a comma by default."""
             self._settings["field_delimiter"] = delimiter
             return self
 
@@ -208,12 +208,12 @@ class CsvRowDeserializationSchema(MadeInEachProcess, FormatDeserializationSchema
             return self
 
         def set_null_literal(self, null_literal: str) -> Self:
-            """Set the text that stands for None."""
+            """Set the text that is read and written as None."""
             self._settings["null_literal"] = null_literal
             return self
 
         def set_ignore_parse_errors(self, ignore_parse_errors: bool) -> Self:
-            """Take None for columns that are wrong, and leave out what is no CSV at all."""
+            """Read columns that cannot be parsed as None, and skip lines that are not CSV."""
             self._ignore_parse_errors = ignore_parse_errors
             return self
 
@@ -285,7 +285,7 @@ class CsvRowSerializationSchema(SerializationSchema):
         _built = "CsvRowSerializationSchema"
 
         def set_field_delimiter(self, c: str) -> Self:
-            """Set what stands between columns; a comma by default."""
+            """Set the column delimiter; a comma by default."""
             self._settings["field_delimiter"] = c
             return self
 
@@ -300,7 +300,7 @@ class CsvRowSerializationSchema(SerializationSchema):
             return self
 
         def set_null_literal(self, s: str) -> Self:
-            """Set the text that stands for None; empty by default."""
+            """Set the text that is read and written as None; empty by default."""
             self._settings["null_literal"] = s
             return self
 

@@ -1,4 +1,4 @@
-"""Reading records with a format, and what becomes of those that cannot be read.
+"""Reads records with a format, and handles those that cannot be read.
 
     message --parse--> record                       the usual way
        |

@@ -129,7 +129,7 @@ class DebeziumJsonSerializationSchema(ChangelogJsonSerializationSchema):
 
 
 class DebeziumJsonFormat(ChangelogJsonFormat):
-    """'format' = 'debezium-json'."""
+    """Tables with 'format' = 'debezium-json'."""
 
     reading = DebeziumJsonDeserializationSchema
     writing = DebeziumJsonSerializationSchema

@@ -98,7 +98,7 @@ class DebeziumAvroSerializationSchema(SerializationSchema):
 
 
 class DebeziumAvroFormat(AvroConfluentFormat):
-    """'format' = 'debezium-avro-confluent'."""
+    """Tables with 'format' = 'debezium-avro-confluent'."""
 
     name = "debezium-avro-confluent"
     #: Which kinds of rows it reads.

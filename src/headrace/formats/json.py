@@ -111,7 +111,7 @@ class JsonRowDeserializationSchema(MadeInEachProcess, FormatDeserializationSchem
             raise FormatError(_TOO_DEEP, example=message) from None
 
     def parse_leniently(self, message: bytes) -> Any:
-        """Return the row with None for the fields that are wrong; None if it is no JSON object."""
+        """Return the row with None for fields that cannot be parsed; None if the message is not a JSON object."""
         try:
             return self._convert_leniently(load_json(self._decode, message))
         except (FormatError, ValueError, RecursionError):
@@ -143,7 +143,7 @@ class JsonRowDeserializationSchema(MadeInEachProcess, FormatDeserializationSchem
             return self
 
         def ignore_parse_errors(self) -> JsonRowDeserializationSchema.Builder:
-            """Take None for fields that are wrong, and leave out what is no JSON at all."""
+            """Read fields that cannot be parsed as None, and skip messages that are not JSON."""
             self._ignore_parse_errors = True
             return self
 

@@ -84,7 +84,7 @@ class MaxwellJsonSerializationSchema(ChangelogJsonSerializationSchema):
 
 
 class MaxwellJsonFormat(ChangelogJsonFormat):
-    """'format' = 'maxwell-json'."""
+    """Tables with 'format' = 'maxwell-json'."""
 
     reading = MaxwellJsonDeserializationSchema
     writing = MaxwellJsonSerializationSchema

@@ -95,7 +95,7 @@ class OggJsonSerializationSchema(ChangelogJsonSerializationSchema):
 
 
 class OggJsonFormat(ChangelogJsonFormat):
-    """'format' = 'ogg-json'."""
+    """Tables with 'format' = 'ogg-json'."""
 
     reading = OggJsonDeserializationSchema
     writing = OggJsonSerializationSchema

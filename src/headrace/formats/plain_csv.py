@@ -93,7 +93,7 @@ class PlainCsv:
         if not data or data.isspace():
             return None
         if not self.is_plain(data):
-            raise NotPlainError("there are quotes")
+            raise NotPlainError("the file contains quotes")
         if len(data) > _MOST_BYTES:
             raise NotPlainError("a line is very long")
         try:
@@ -162,7 +162,7 @@ def _converted(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
             _check_times(chunk)
         return column.cast(kind)
     if pa.types.is_floating(kind) and pc.any(pc.invert(pc.is_finite(column))).as_py():
-        raise NotPlainError("a number is not finite, which everybody spells otherwise")
+        raise NotPlainError("a number is not finite, which every system writes differently")
     return column
 
 
@@ -177,6 +177,6 @@ def _check_times(texts: pa.Array) -> None:
     lengths = np.diff(starts)
     shortest, longest = int(lengths.min()), int(lengths.max())
     if shortest < _SHORTEST or longest > _LONGEST or bool((lengths == _NO_DIGIT).any()):
-        raise NotPlainError("a time is not written as in SQL")
+        raise NotPlainError("a time is not in SQL format")
     if not bool((np.frombuffer(data, np.uint8)[starts[:-1] + _BLANK_AT] == ord(" ")).all()):
-        raise NotPlainError("a date and a time must be separated by a blank")
+        raise NotPlainError("a date and a time must be separated by a space")

@@ -32,7 +32,7 @@ _MOST_WAITING: Final = 5_000
 
 
 class StatementStatus(Enum):
-    """Where a statement stands; Flink's names."""
+    """The status of a statement, with Flink's names."""
 
     PENDING = "PENDING"
     RUNNING = "RUNNING"
@@ -108,7 +108,7 @@ class StatementOperation:
 
     @property
     def status(self) -> StatementStatus:
-        """Where the statement stands."""
+        """The current status of the statement."""
         return self._status
 
     @property
@@ -123,7 +123,7 @@ class StatementOperation:
 
     @property
     def error(self) -> BaseException | None:
-        """Why it failed."""
+        """The error that the statement failed with; None if it has not failed."""
         return self._error
 
     def start(self) -> None:

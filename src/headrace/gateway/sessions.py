@@ -54,7 +54,7 @@ class Sessions:
             threading.Thread(target=self._watch, name="headrace-gateway-sessions", daemon=True).start()
 
     def close(self) -> None:
-        """Close all sessions."""
+        """Close all sessions and cancel their statements."""
         self._is_over.set()
         with self._lock:
             sessions, self._sessions = list(self._sessions.values()), {}

@@ -180,11 +180,26 @@ def expected_rate(job: JobGraph) -> int | None:
     is_of_tables = all(is_table_vertex(vertex) for vertex in job.vertices)
     if not is_of_tables or not all(isinstance(scan.source, SparkSource) for scan in scans):
         return None
-    fragments = [fragment_of(edge) for edge in job.edges]
-    fragments += [scan.fragment for scan in scans if scan.fragment is not None]
-    has_functions = any(isinstance(step, PythonCalls) for each in fragments for step in each.steps)
     writes = any(isinstance(each, TableSinkDeclaration) and not each.sink.discards for each in declarations)
-    return _PYTHON_ROWS_PER_S if has_functions or writes else _SPARK_ROWS_PER_S
+    return _PYTHON_ROWS_PER_S if writes or _calls_functions(job) else _SPARK_ROWS_PER_S
+
+
+def may_be_slow(job: JobGraph) -> bool:
+    """Whether functions of the user are called on records, one after the other, before the input has ended."""
+    return not job.is_batch and (not all(map(is_table_vertex, job.vertices)) or _calls_functions(job))
+
+
+def _calls_functions(job: JobGraph) -> bool:
+    """Whether tables call functions of the user."""
+    declarations = [operator.declaration for vertex in job.vertices for operator in vertex.operators]
+    scans = [each for each in declarations if isinstance(each, TableScanDeclaration)]
+    fragments = [
+        edge.partitioner.fragment
+        for edge in job.edges
+        if isinstance(edge.partitioner, TableForward | TableHash)
+    ]
+    fragments += [scan.fragment for scan in scans if scan.fragment is not None]
+    return any(isinstance(step, PythonCalls) for each in fragments for step in each.steps)
 
 
 def fragment_of(edge: JobEdge) -> Fragment:

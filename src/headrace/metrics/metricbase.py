@@ -86,7 +86,7 @@ class Distribution(Metric, ABC):
 
     @abstractmethod
     def update(self, value: int) -> None:
-        """Add a value."""
+        """Add a measured value."""
 
 
 class MetricGroup(ABC):
@@ -247,7 +247,7 @@ class InMemoryHistogram(Metric):
         self._values: deque[float] = deque(maxlen=history_size)
 
     def update(self, value: float) -> None:
-        """Add a value."""
+        """Add a measured value."""
         self._count += 1
         self._values.append(value)
 
@@ -331,7 +331,7 @@ class InMemoryMetricGroup(MetricGroup):
         return self._register(name, InMemoryDistribution, InMemoryDistribution)
 
     def histogram(self, name: str, history_size: int = 128) -> InMemoryHistogram:
-        """Register a histogram over the last values; PyFlink has none."""
+        """Register a histogram over the last values; PyFlink does not have this method."""
         return self._register(name, InMemoryHistogram, lambda: InMemoryHistogram(history_size))
 
     def values(self) -> dict[str, Any]:

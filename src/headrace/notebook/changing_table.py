@@ -61,7 +61,7 @@ class ChangingTable:
         return self.changes if self._is_changelog else self._counts.total()
 
     def apply(self, row: Any) -> None:
-        """Insert a row, or retract it if its kind says so. A value that is no row is a row of one column."""
+        """Insert a row, or retract it if its kind says so. A value that is not a Row is a row of one column."""
         self.changes += 1
         kind = row.get_row_kind() if isinstance(row, Row) else RowKind.INSERT
         values = tuple(row) if isinstance(row, Row) else (row,)

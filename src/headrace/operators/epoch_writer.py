@@ -38,7 +38,6 @@ class EpochWriter:
         self._place = place
 
     def write(self, batch: Batch) -> None:
-        """Stage records."""
         with locating(self._context):
             if self._writer is None:  # an epoch without records stages nothing
                 self._writer = self._sink.create_writer(self._writer_context())

@@ -33,6 +33,11 @@ class SourceDeclaration:
         return None if self.watermark_strategy is None else self.watermark_strategy.idleness_ms
 
     @property
+    def has_event_time(self) -> bool:
+        """Whether watermarks follow its records."""
+        return self.watermark_strategy is not None and self.watermark_strategy.kind != "none"
+
+    @property
     def alignment(self) -> WatermarkAlignment | None:
         """The group of sources whose watermarks must stay close."""
         return None if self.watermark_strategy is None else self.watermark_strategy.alignment

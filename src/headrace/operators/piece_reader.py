@@ -28,7 +28,6 @@ class PieceReader:
         self.spent_ns = 0
 
     def read(self, piece: FilePiece) -> Iterator[pa.Table]:
-        """Read a piece."""
         started = time.perf_counter_ns()
         for table in piece.read():
             self.rows += table.num_rows

@@ -92,4 +92,4 @@ class RecordedReader(SliceReader):
                 self._output.emit_side(name, content)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: a recording holds no resources."""

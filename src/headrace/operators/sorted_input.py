@@ -143,7 +143,7 @@ class _WithoutEvents:
         self.emit_side = output.emit_side
 
     def emit_event(self, event: Event) -> None:
-        """Keep it."""
+        """Drop the event, which concerns one key only."""
 
 
 def _time_of(waiting: _Waiting) -> int:

@@ -48,7 +48,7 @@ class WatermarkTracker(Protocol):
         """Return what must survive the epoch."""
 
     def restore(self, state: Any) -> None:
-        """Restore a snapshot."""
+        """Continue from the state of a snapshot."""
 
 
 class NoTime:

@@ -320,9 +320,9 @@ class BatchQuery:
     def _group_window(self, node: n.GroupWindowAggregate) -> str:
         if node.window.counts_rows:
             raise UnsupportedFeatureError(
-                "a window over a number of rows in BATCH mode, where rows have no order",
+                "a window over a number of rows in BATCH mode, in which rows have no order",
                 feature="a window of rows in BATCH mode",
-                hint="use a window of time, or STREAMING mode",
+                hint="use a time window, or STREAMING mode",
             )
         below = node.input
         width = len(below.schema)

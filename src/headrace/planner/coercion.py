@@ -17,6 +17,7 @@ __all__ = [
     "as_decimal",
     "can_cast",
     "can_cast_implicitly",
+    "can_cast_null",
     "common_type",
     "comparison_type",
     "is_binary",
@@ -193,7 +194,6 @@ _EXPLICIT: Final[tuple[tuple[type[t.DataType], tuple[type[t.DataType], ...]], ..
     (t.VarCharType, (*_SIMPLE, t.BinaryType, t.VarBinaryType)),
     (t.NumericType, (t.NumericType, t.BooleanType)),
     (t.BooleanType, (t.NumericType,)),
-    (t.VariantType, (t.NumericType, t.BooleanType)),
     (t.DateType, _TIMESTAMPS),
     (t.TimeType, _TIMESTAMPS),
     (t.BinaryType, (t.BinaryType, t.VarBinaryType)),
@@ -216,10 +216,19 @@ def can_cast(source: t.DataType, target: t.DataType) -> bool:
     """Whether CAST knows the way."""
     if _is_nested(source) and _is_nested(target):
         return _fits_in_parts(source, target, can_cast)
+    if isinstance(source, t.VariantType):
+        return isinstance(target, t.VariantType)
     return (
         is_string(target)
         or can_cast_implicitly(source, target)
         or any(isinstance(source, kind) and isinstance(target, made) for kind, made in _EXPLICIT)
+    )
+
+
+def can_cast_null(source: t.DataType, target: t.DataType) -> bool:
+    """Whether Flink, which asks no further, lets a CAST of a constant NULL through."""
+    return isinstance(source, t.VarBinaryType | t.NumericType) and isinstance(
+        target, (t.DateType, *_TIMESTAMPS)
     )
 
 

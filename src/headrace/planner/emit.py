@@ -15,9 +15,9 @@ from headrace.errors import InvariantViolation
 from headrace.planner.coercion import is_string
 from headrace.planner.expressions import BUCKET, REPLICATE, Call, Expression, InputRef, Literal, UserCall
 from headrace.planner.functions import FUNCTIONS
-from headrace.planner.functions.temporal import MOMENT, truncated
+from headrace.planner.functions.temporal import truncated
 from headrace.planner.functions.text import quoted
-from headrace.planner.functions.variants import variant_cast
+from headrace.planner.functions.time_texts import date_in, moment_in, time_in
 from headrace.types.logical import MAX_LENGTH, quote_name
 
 __all__ = ["SPARK_SETTINGS", "emit", "emit_literal"]
@@ -114,7 +114,7 @@ def _emit_temporal(value: Any, data_type: t.DataType) -> str:
         case Decimal():
             return f"CAST({value:f} AS {data_type.spark_name()})"
         case _:
-            raise InvariantViolation(f"{value!r} is no constant of SQL")
+            raise InvariantViolation(f"{value!r} cannot be written as a SQL constant")
 
 
 def _day_time(value: datetime.timedelta) -> str:
@@ -131,8 +131,6 @@ def _day_time(value: datetime.timedelta) -> str:
 def _cast(text: str, source: t.DataType, target: t.DataType, is_try: bool) -> str:
     if source.nullable() == target.nullable():
         return text
-    if isinstance(source, t.VariantType) and not is_string(target):
-        return variant_cast(text, target, is_try=is_try)
     if is_string(target):
         return _fit(_to_string(text, source), source, target)
     if is_string(source) and not is_try:
@@ -148,12 +146,12 @@ def _plain_cast(text: str, source: t.DataType, target: t.DataType) -> str:
     if isinstance(source, t.TimeType) and isinstance(target, t.TimestampType | t.LocalZonedTimestampType):
         text = f"make_timestamp_ntz(DATE'1970-01-01', {text})"
     made = f"CAST({text} AS {target.spark_name()})"
+    if is_string(source):
+        made = _read(text, target) or made
     if isinstance(target, t.BinaryType):
         return f"rpad({made}, {target.length}, X'00')"
     if isinstance(target, t.VarBinaryType) and target.length < MAX_LENGTH:
         return f"left({made}, {target.length})"
-    if is_string(source) and isinstance(target, t.TimestampType | t.LocalZonedTimestampType):
-        made = f"IF({text} RLIKE {quoted(MOMENT)}, {made}, NULL)"
     if isinstance(target, t.TimestampType | t.LocalZonedTimestampType):
         known = source.precision if isinstance(source, t.TimestampType | t.LocalZonedTimestampType) else 0
         if is_string(source):
@@ -161,6 +159,19 @@ def _plain_cast(text: str, source: t.DataType, target: t.DataType) -> str:
         if known > target.precision:
             return truncated(made, target.precision)
     return made
+
+
+def _read(text: str, target: t.DataType) -> str | None:
+    """The date or the time in a string."""
+    match target:
+        case t.DateType():
+            return date_in(text)
+        case t.TimeType():
+            return time_in(text, target.spark_name())
+        case t.TimestampType() | t.LocalZonedTimestampType():
+            return moment_in(text, target.spark_name())
+        case _:
+            return None
 
 
 def _fit(text: str, source: t.DataType, target: t.DataType) -> str:
@@ -177,6 +188,8 @@ def _to_string(text: str, source: t.DataType) -> str:
     match source:
         case t.CharType() | t.VarCharType() | t.VariantType():
             return text
+        case t.BinaryType() | t.VarBinaryType():
+            return f"make_valid_utf8(CAST({text} AS string))"
         case t.BooleanType():
             return f"upper(CAST({text} AS string))"
         case t.TimestampType():

@@ -193,7 +193,7 @@ def _processed(node: ProcessTable, below: Sequence[ChangelogMode], *, is_asked: 
     if is_asked and mode.has_updates and not mode.has_update_before:
         raise placed_error(
             node.call.place,
-            f"{node.call.function.name} emits updates without UPDATE_BEFORE, which the next operator needs",
+            f"{node.call.function.name} emits updates without UPDATE_BEFORE, which the next operator requires",
             "have get_changelog_mode() return ChangelogMode.all(), or write to a sink with a PRIMARY KEY that is the "
             "function's PARTITION BY",
         )

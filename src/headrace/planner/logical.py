@@ -429,7 +429,7 @@ class SetOperation(LogicalNode):
 
 @dataclass(frozen=True)
 class Distinct(_Unary):
-    """Removes duplicate rows."""
+    """Removes duplicate rows: SELECT DISTINCT."""
 
     @cached_property
     def schema(self) -> Schema:

@@ -238,6 +238,6 @@ def _unknown(name: str) -> UnsupportedFeatureError:
     return UnsupportedFeatureError(
         f"{name} of several rows at once in DEFINE is not supported yet",
         feature=f"{name} in DEFINE of MATCH_RECOGNIZE",
-        hint="apply it to each row by itself, or compute a column in a query below MATCH_RECOGNIZE; comparisons, "
-        "arithmetic, AND, OR, NOT, CASE, COALESCE and aggregates may look at several rows",
+        hint="apply it to each row by itself, or compute a column in the query that MATCH_RECOGNIZE reads; "
+        "comparisons, arithmetic, AND, OR, NOT, CASE, COALESCE and aggregates may look at several rows",
     )

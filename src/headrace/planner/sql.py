@@ -56,7 +56,7 @@ def parse_statements(text: str) -> list[Statement]:
 
 
 def _too_deep(text: str) -> SqlParseError:
-    return SqlParseError("this is nested too deep", sql=text, line=1, column=1)
+    return SqlParseError("the statement is nested too deeply", sql=text, line=1, column=1)
 
 
 def parse_statement(text: str) -> Statement:

@@ -212,7 +212,7 @@ class AlterMaterializedTable(_OfObject):
 
 @dataclass(frozen=True)
 class DropMaterializedTable(_OfObject):
-    """DROP MATERIALIZED TABLE."""
+    """DROP MATERIALIZED TABLE, which also ends its job."""
 
     if_exists: bool = False
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -23,7 +24,7 @@ from headrace.pyflink_alias._errors import MissingModuleError
 from headrace.pyflink_alias._lending import lend, name_from_elsewhere, take_back
 from headrace.pyflink_alias.version import __version__ as _version
 
-__all__ = ["MissingModuleError", "install", "is_installed", "name_from_elsewhere", "uninstall"]
+__all__ = ["MissingModuleError", "install", "installed", "is_installed", "name_from_elsewhere", "uninstall"]
 
 _ALIAS: Final = "pyflink"
 _REAL: Final = "headrace"
@@ -92,6 +93,19 @@ def uninstall() -> None:
         take_back()
         for name in [name for name in sys.modules if _is_alias(name)]:
             del sys.modules[name]
+
+
+@contextmanager
+def installed(is_wanted: bool) -> Iterator[None]:
+    """Install the alias for the duration of a block, if it is wanted; one that is installed already stays."""
+    if not is_wanted or is_installed():
+        yield
+        return
+    install()
+    try:
+        yield
+    finally:
+        uninstall()
 
 
 def is_installed() -> bool:

@@ -22,7 +22,7 @@ _DEBUGPY_PORT = 5678
 
 
 class Debugger(Protocol):
-    """Stops the program."""
+    """Stops the replayed program at breakpoints and errors."""
 
     def stop(self) -> None:
         """Stop in the next function of the program that is called."""

@@ -90,7 +90,7 @@ class RestClient:
         content_type: str = "application/json",
         version: int = 1,
     ) -> Any:
-        """Send a request; returns what the JSON of the answer says, text if it is none.
+        """Send a request; returns the decoded JSON of the response, or its text if it is not JSON.
 
         Raises:
             ClusterError: If the cluster cannot be reached, or answers with an error.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from headrace.config.configuration import Configuration
 from headrace.graph.job_graph import JobGraph, JobVertex
+from headrace.metrics.executor_usage import ExecutorUsage
 from headrace.rest.errors import RestError
 from headrace.rest.http import Request
 from headrace.rest.operations import Operations
@@ -33,7 +34,7 @@ class Executor:
     host: str
     port: int
     slots: int
-    #: Bytes.
+    #: Bytes of Java's heap for what Spark keeps, and how many of them it has taken.
     max_memory: int = 0
     used_memory: int = 0
     active_tasks: int = 0
@@ -45,6 +46,9 @@ class Executor:
     cores: int | None = None
     #: Milliseconds that its tasks took so far, of all its cores.
     task_ms: int = 0
+    usage: ExecutorUsage = field(default_factory=ExecutorUsage)
+    #: Bytes for Python workers and RocksDB, if the sizes of executors are said.
+    managed_memory: int | None = None
 
 
 class Cluster(Protocol):
@@ -83,7 +87,7 @@ class SparkPages(Protocol):
 
 
 class NoSparkPages:
-    """There is no Spark."""
+    """Answers for processes that run no Spark."""
 
     def of_job(self, job_id: str, lineage: str) -> JobPages | None:
         return None

@@ -56,7 +56,7 @@ class ProgramRunner:
         self._room = threading.BoundedSemaphore(_MOST_AT_ONCE)
 
     def has_room(self) -> bool:
-        """Whether another one may be started now."""
+        """Return whether another program may be started now."""
         if self._room.acquire(blocking=False):
             self._room.release()
             return True

@@ -46,7 +46,7 @@ class RateLimit:
 
 
 class Guard:
-    """Lets requests through, or raises.
+    """Admits requests, or raises the error that refuses them.
 
     Args:
         settings: The options.

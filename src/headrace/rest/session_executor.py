@@ -16,6 +16,7 @@ from headrace.common.job_id import JobID
 from headrace.common.job_status import JobStatus
 from headrace.config.configuration import Configuration
 from headrace.config.options import execution
+from headrace.config.options.exchange import ExchangeKind
 from headrace.errors import ClusterError, JobCancelledError, JobExecutionError
 from headrace.graph.job_graph import JobGraph
 from headrace.rest.client import RestClient
@@ -23,6 +24,7 @@ from headrace.rest.http import JOB_TYPE
 from headrace.rest.resources.accumulators import unpacked_accumulators
 from headrace.runtime.artifacts import bundle
 from headrace.runtime.high_availability.job_store import StoredJob
+from headrace.runtime.job.exchange_choice import ExchangeChoice
 from headrace.spark.user_code import pack_graph
 from headrace.util import clock
 
@@ -115,8 +117,14 @@ class RemoteJob:
         """The id of the job."""
         return JobID(self.graph.job_id)
 
+    def exchange(self) -> ExchangeChoice:
+        """Ask whether it runs live."""
+        answer = self._client.get(f"{self._path}/headrace/exchange")
+        is_live = answer["kind"] == ExchangeKind.PIPELINED.value
+        return ExchangeChoice(is_live, answer["reason"], could_be_live=answer["could-be-live"])
+
     def status(self) -> JobStatus:
-        """Ask where the job stands."""
+        """Ask the session for the status of the job."""
         name = self._client.get(f"{self._path}/status")["status"]
         return JobStatus[name] if name in JobStatus.__members__ else JobStatus.CREATED
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headrace.config.configuration import Configuration
+from headrace.config.memory_account import executor_memory
 from headrace.rest.context import Executor, JobPages
 from headrace.spark.executor_logs import (
     executor_log_urls,
@@ -33,6 +34,8 @@ class SparkCluster:
         self._log = log
 
     def executors(self) -> Sequence[Executor]:
+        account = executor_memory(self._configuration)
+        managed = None if account is None else account.managed
         return [
             Executor(
                 each.executor_id,
@@ -46,6 +49,8 @@ class SparkCluster:
                 is_elastic=is_elastic,
                 cores=each.cores,
                 task_ms=each.task_ms,
+                usage=each.usage,
+                managed_memory=managed,
             )
             for each, slots, is_elastic in offered_slots(self._configuration)
         ]

@@ -1,12 +1,12 @@
 """An archive of the classes that Spark loads when it starts: Java maps it into memory and does not read the jars.
 
-Loading classes is half of what Spark's Java process does in the first seconds. So the second program on a machine has
-Java write an archive, after the program itself has ended, and later ones start with it. (Not the first one: where every
-program has a new home, as in a container, an archive would be written every time and never used.) There is one archive
-for programs with streams only and one for those with tables, for each Java and each installation of Spark. Java checks
-that an archive fits, and goes without it if not.
+Loading classes is half of what Spark's Java process does in the first seconds. So the first program on a machine has
+Java write an archive, after the program itself has ended, and later ones start with it. (In a container, or where tests
+are run for every change, it is the second one: where every program has a new home, an archive would be written every
+time and never used.) There is one archive for programs with streams only and one for those with tables, for each Java
+and each installation of Spark. Java checks that an archive fits, and goes without it if not.
 
-    classes-<digest>-streams.seen            a program has run
+    classes-<digest>-streams.seen            a program has run in a container
     classes-<digest>-streams.<pid>.partial   written when the Java process of this driver ends; then it is left alone
     classes-<digest>-streams.jsa             in use
 """
@@ -35,6 +35,9 @@ _OTHERS: Final = (
     "-Xshare",
     "-XX:+AutoCreateSharedArchive",
 )
+#: Variables of systems that run programs in places made for them, and files that are in containers.
+_PASSING: Final = ("CI", "KUBERNETES_SERVICE_HOST", "container")
+_IN_CONTAINERS: Final = ("/.dockerenv", "/run/.containerenv")
 #: Java writes an archive in one go, within a second or two; one that is older than this, in s, is complete.
 _WRITTEN_S: Final = 20.0
 #: Archives that nobody has used for so long, in s, are of another Java or an older Spark.
@@ -60,7 +63,9 @@ def archive_options(kind: str, given: str, environment: Mapping[str, str]) -> st
     quiet = "-Xlog:cds*=off -Xlog:class*=off"
     if _adopt(archive, time.time()):
         return f'"-XX:SharedArchiveFile={archive}" {quiet}'
-    if any(archive.parent.glob(f"{archive.stem}.*.partial")) or not _is_seen(archive.with_suffix(".seen")):
+    if any(archive.parent.glob(f"{archive.stem}.*.partial")):
+        return ""
+    if _is_passing(environment) and not _is_seen(archive.with_suffix(".seen")):
         return ""
     _remove_unused(directory, time.time())
     partial = archive.with_suffix(f".{os.getpid()}.partial")
@@ -91,6 +96,12 @@ def _adopt(archive: Path, now: float) -> bool:
         os.utime(archive)
         return True
     return False
+
+
+def _is_passing(environment: Mapping[str, str]) -> bool:
+    """Whether the home directory may be gone after this program, as in containers and where changes are tested."""
+    is_told = any(environment.get(name) for name in _PASSING)
+    return is_told or any(os.path.exists(path) for path in _IN_CONTAINERS)
 
 
 def _is_seen(mark: Path) -> bool:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
+from headrace.metrics.executor_usage import ExecutorUsage
+from headrace.spark.executor_memory import local_usage, reported_usage
 from headrace.spark.masters import is_local
 
 
@@ -26,6 +29,7 @@ class SparkExecutorInfo(NamedTuple):
     gc_ms: int
     #: Time that tasks took so far, of all its cores.
     task_ms: int = 0
+    usage: ExecutorUsage = ExecutorUsage()
 
 
 def spark_executors() -> list[SparkExecutorInfo]:
@@ -36,6 +40,11 @@ def spark_executors() -> list[SparkExecutorInfo]:
     try:
         found = context._jsc.sc().statusStore().executorList(True)
         executors = [_read(found.apply(index)) for index in range(found.size())]
+        if is_local(context.master or ""):
+            executors = [each._replace(usage=local_usage(context, each.usage)) for each in executors]
+        else:
+            heap = int(context._jsc.sc().executorMemory()) << 20
+            executors = [each._replace(usage=replace(each.usage, heap_max=heap)) for each in executors]
     except (Py4JError, OSError):  # Spark is going down
         return []
     return task_executors(executors, context.master or "")
@@ -60,6 +69,7 @@ def _read(summary: Any) -> SparkExecutorInfo:
         int(summary.activeTasks()),
         int(summary.totalGCTime()),
         int(summary.totalDuration()),
+        reported_usage(summary.peakMemoryMetrics()),
     )
 
 

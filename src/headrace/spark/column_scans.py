@@ -81,10 +81,10 @@ class ColumnScan:
 
     def times(self, session: TableSession, watermark: TableWatermarkSpec) -> Callable[[int], int]:
         """Return what tells how far event time came in the rows of a subtask; once they are read."""
-        kind = next(column.spark_type for column in self.columns if column.name == self.time)
-
+        time = next(column for column in self.columns if column.name == self.time)
+        kind = time.spark_type
         known: list[KnownTimes] = []
-        own = computed_watermark(session.zone, watermark, kind)
+        own = computed_watermark(session.zone, watermark, time.arrow)
 
         def ms(subtask: int) -> int:
             if own is not None:

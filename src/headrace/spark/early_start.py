@@ -74,12 +74,13 @@ _lock = threading.Lock()
 _begun: list[EarlySpark] = []
 
 
-def begin(configuration: Configuration, classes: str) -> None:
+def begin(configuration: Configuration, classes: str, *, least_threads: int = 0) -> None:
     """Start Spark for a program that will probably ask for it; what fails here is reported when it does.
 
     Args:
         configuration: What the program's jobs have, as far as it is known.
         classes: ``streams`` or ``tables``: what they probably consist of.
+        least_threads: If they probably run live, how many tasks must be able to run at once; 0 if not.
     """
     from headrace.config.options.spark import MASTER
 
@@ -91,7 +92,8 @@ def begin(configuration: Configuration, classes: str) -> None:
             return
         with _lock:
             if not _begun:
-                _begun.append(EarlySpark(configuration, application_log(configuration), classes))
+                log = application_log(configuration)
+                _begun.append(EarlySpark(configuration, log, classes, least_threads))
 
 
 #: Those that were taken, for what they keep.
@@ -103,7 +105,7 @@ def taken(configuration: Configuration, least_threads: int) -> tuple[JavaGateway
     early = _no_longer_begun()
     if early is None:
         return None
-    wanted = spark_settings(configuration, application_log(configuration), least_threads)
+    wanted = spark_settings(configuration, application_log(configuration), early.threads_for(least_threads))
     if not early.fits(wanted, os.environ, os.getcwd()):
         early.abandon()
         return None
@@ -126,11 +128,14 @@ def _no_longer_begun() -> EarlySpark | None:
 class EarlySpark:
     """A Java process with a Spark context that nobody uses yet."""
 
-    def __init__(self, configuration: Configuration, log: ApplicationLog, classes: str) -> None:
+    def __init__(
+        self, configuration: Configuration, log: ApplicationLog, classes: str, least_threads: int = 0
+    ) -> None:
         # The program may have set up its log by the time the connections are closed.
         quiet_gateway_log()
-        self._plain_settings = spark_settings(configuration, log)
-        self._settings = _PYSPARK_DEFAULTS | launch_settings(configuration, log, classes=classes)
+        self._least_threads = least_threads
+        self._plain_settings = spark_settings(configuration, log, least_threads)
+        self._settings = _PYSPARK_DEFAULTS | launch_settings(configuration, log, least_threads, classes)
         self._directory = os.getcwd()
         self._contact = make_temporary("early start")
         self._address: tuple[int, str] | None = None
@@ -147,8 +152,16 @@ class EarlySpark:
         self._thread = threading.Thread(target=self._make_context, name="headrace-early-start", daemon=True)
         self._thread.start()
 
+    def threads_for(self, least_threads: int) -> int:
+        """Return with how many threads at least Spark would be started for a job, if more than it needs do no harm.
+
+        A live job takes a thread for each subtask, and may have more of them. A job in epochs has one for each core:
+        with more, it would run more tasks at once.
+        """
+        return max(least_threads, self._least_threads) if least_threads else 0
+
     def fits(self, settings: Mapping[str, str], variables: Mapping[str, str], directory: str) -> bool:
-        """Whether Spark would be started the same way now. A live job needs more threads, so it gets another one."""
+        """Whether Spark would be started the same way now."""
         is_same_place = directory == self._directory and dict(variables) == self._expected
         return is_same_place and dict(settings) == self._plain_settings
 

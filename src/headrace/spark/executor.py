@@ -6,9 +6,9 @@ import atexit
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from threading import Timer
@@ -55,7 +55,7 @@ from headrace.spark.clean_up import remove_copies
 from headrace.spark.epoch_runner import SparkEpochRunner
 from headrace.spark.failures import recover
 from headrace.spark.java_parent import java_is_gone
-from headrace.spark.live_requirements import check_live, needed_slots, runs_live
+from headrace.spark.live_requirements import check_live, choose_exchange, needed_slots
 from headrace.spark.live_runner import SparkLiveRunner
 from headrace.spark.main_script import program_of
 from headrace.spark.resource_profiles import stage_profiles
@@ -241,8 +241,8 @@ class SparkJob:
         leadership: Leadership | None = None,
     ) -> None:
         self._executor = executor
-        #: Whether its subtasks last as long as a run.
-        self.is_live = is_live = runs_live(job_graph, configuration)
+        #: Whether its subtasks last as long as a run, and why.
+        self.exchange = exchange = choose_exchange(job_graph, configuration)
         store = store_settings(configuration)
         artifacts = find_artifacts(configuration)
         self.configuration = configuration
@@ -272,10 +272,14 @@ class SparkJob:
             configuration, run_name, owner, store, recording if is_recorded else None
         )
         self._runners = _Runners(
-            configuration, artifacts, task_settings, executor, live_job=job_graph if is_live else None
+            configuration,
+            artifacts,
+            task_settings,
+            executor,
+            live_job=job_graph if exchange.is_live else None,
         )
         try:
-            self._master = self._make_master(configuration, state_dir, is_live=is_live)
+            self._master = self._make_master(configuration, state_dir)
         except BaseException:
             self._remove_temporary()
             self._step_down()
@@ -289,15 +293,13 @@ class SparkJob:
         executor.job_starts(self)
         self._thread.start()
 
-    def _make_master(
-        self, configuration: Configuration, state_dir: str | None, *, is_live: bool
-    ) -> JobMaster:
-        job_id = self._graph.job_id
+    def _make_master(self, configuration: Configuration, state_dir: str | None) -> JobMaster:
+        job_id, is_live = self._graph.job_id, self.exchange.is_live
         directory = state_dir or self._temporary_path
         return JobMaster(
             self._graph,
             self._runners,
-            job_master_settings(configuration, directory, is_live=is_live, job_id=job_id),
+            job_master_settings(configuration, directory, exchange=self.exchange, job_id=job_id),
             on_epoch=self._notify,
             ensure_leader=self._ensure_leader,
             leader=0 if self._leadership is None else self._leadership.token,
@@ -327,7 +329,7 @@ class SparkJob:
 
     @property
     def progress(self) -> JobProgress:
-        """Totals so far."""
+        """Return the totals of the job so far."""
         return self._master.progress
 
     @property
@@ -341,7 +343,7 @@ class SparkJob:
         return self._master.restore_report
 
     def status(self) -> JobStatus:
-        """Say where the job stands."""
+        """Return the status of the job."""
         return self._master.execution.status
 
     def cancel(self) -> Future[None]:
@@ -427,27 +429,34 @@ class SparkJob:
             self._finish(None)
 
     def _finish(self, error: BaseException | None) -> None:
-        try:
+        with self._failures_logged():
             self.remove_files()
-            if (
-                self._owns_leadership
-            ):  # of a job of a session, the dispatcher does it when it has forgotten the job
+            if self._owns_leadership:  # for jobs of a session the dispatcher does this
                 self._results.mark_clean(self._graph.job_id, self.status())
-        except Exception:  # noqa: BLE001 - the job is over all the same, and somebody waits to hear it
-            _log.exception("files of job '%s' could not be removed", self._graph.name)
         self._step_down()
         self._executor.job_is_over(self)
         if error is not None:
             # Spark stops the workers of an epoch that is over a little later, and they may write until then.
             # (A job that another process may lead by now is left alone.)
             if self._leadership is None:
-                sweep = Timer(_LAST_WRITES_S, self.remove_files)
+                sweep = Timer(_LAST_WRITES_S, self._remove_last_writes)
                 sweep.daemon = True
                 sweep.start()
             self._result.set_exception(error)
         else:
             runtime_ms = int((time.monotonic() - self._started) * 1000)
             self._result.set_result(JobExecutionResult(self.job_id, runtime_ms, self.accumulators()))
+
+    def _remove_last_writes(self) -> None:
+        with self._failures_logged():
+            self.remove_files()
+
+    @contextmanager
+    def _failures_logged(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception:  # noqa: BLE001 - the job is over, and whoever waits for it has to hear how it ended
+            _log.exception("cannot remove the files of job '%s'", self._graph.name)
 
     def _notify(self, summary: EpochSummary) -> None:
         self._executor.epoch_is_complete(self._graph, summary)

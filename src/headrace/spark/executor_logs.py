@@ -112,7 +112,7 @@ def _read_part(executor_id: str, url: str, *, begin: int, length: int) -> _Part:
             text: bytes = answer.read()
     except (OSError, http.client.HTTPException, urllib.error.URLError) as error:
         raise ClusterError(
-            f"the worker of executor {executor_id} does not return its log: {error}",
+            f"the Spark worker of executor {executor_id} did not return its log: {error}",
             status=404,
             hint=f"it should be at {url}",
         ) from error

@@ -26,7 +26,7 @@ _EXIT_CODE = 1
 
 
 def _end() -> None:
-    _log.error("Spark's Java process, which has started this program, has ended; so does the program")
+    _log.error("the Java process of Spark that started this program has ended; exiting")
     os._exit(_EXIT_CODE)  # nothing of the job can be saved without Spark: no handler may wait for it
 
 

@@ -23,6 +23,8 @@ _TIMES = {
     "timestamp": "timestamp_micros({}L)",
     "timestamp_ntz": "timestampadd(MICROSECOND, {}L, TIMESTAMP_NTZ '1970-01-01 00:00:00')",
 }
+#: Times as workers see them.
+_ARROW_TIMES = (pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.int64())
 
 
 class KnownTimes:
@@ -78,25 +80,23 @@ def known_time(
 
 
 def computed_watermark(
-    zone: str, watermark: TableWatermarkSpec, spark_type: str
+    zone: str, watermark: TableWatermarkSpec, kind: pa.DataType
 ) -> Callable[[int | None], int] | None:
-    """Return what computes a watermark of a time in microseconds without Spark; None if that takes Spark.
+    """Return what computes a watermark of the highest time without Spark; None if that takes Spark.
 
     Args:
         zone: The session's time zone.
         watermark: How it is read off a time.
-        spark_type: The type of the time.
+        kind: The type of the time, which comes in microseconds; or BIGINT, of one that is none of the columns.
     """
-    if spark_type != "timestamp_ntz":
+    if kind not in _ARROW_TIMES:
         return None
-    time = pa.timestamp("us")
-    is_utc = zone in UTC_ZONES
-    made = expression(watermark.ms_of("`t`"), {"t": time}, is_utc=is_utc)
+    made = expression(watermark.ms_of("`t`"), {"t": kind}, is_utc=zone in UTC_ZONES)
     if made is None:
         return None
 
-    def ms(micros: int | None) -> int:
-        return seen_ms(made.of({"t": pa.array([micros], time)}, 1)[0].as_py())
+    def ms(highest: int | None) -> int:
+        return seen_ms(made.of({"t": pa.array([highest], kind)}, 1)[0].as_py())
 
     return ms
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import pyspark
 from pyspark import SparkContext
 
 from headrace.config.configuration import Configuration
-from headrace.config.option import ConfigOption
-from headrace.config.options import epochs, live
+from headrace.config.options import live
 from headrace.config.options.exchange import KIND, ExchangeKind
 from headrace.config.options.execution import RUNTIME_MODE, RuntimeExecutionMode
 from headrace.config.options.scheduler import SCHEDULER, TASK_SLOTS, SchedulerType
@@ -21,53 +20,55 @@ from headrace.errors import ConfigurationError, UnsupportedFeatureError
 from headrace.graph.input_order import has_endless_source
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.mixed_job import is_one_stream
+from headrace.runtime.job.exchange_choice import ExchangeChoice
 from headrace.spark.cluster import spark_executors
+from headrace.spark.live_options import forbidden_setting, is_on, most_subtasks, option_of_epochs
 from headrace.spark.masters import is_local
 from headrace.spark.pipelined_exchange import check_version, is_known_version
 from headrace.spark.slots import slot_pool
 
 _log = logging.getLogger(__name__)
 
-#: Who sets one of these thinks of epochs; none has an effect on a live job.
-_OPTIONS_OF_EPOCHS: Final[tuple[ConfigOption[Any], ...]] = (
-    epochs.MAX_RECORDS,
-    epochs.TARGET_DURATION,
-    epochs.INITIAL_RECORDS,
-    epochs.MAX_BYTES,
-    epochs.IDLE_POLL_INTERVAL,
-    epochs.RETRIES,
-)
 _BLOCKING = "set headrace.exchange.kind: blocking"
-#: What Spark refuses to run its pipelined shuffle with.
-_FORBIDDEN: Final = ("spark.speculation", "spark.dynamicAllocation.enabled")
 #: What a cluster has on whose network is not trusted.
 _SECURED: Final = ("spark.authenticate", "spark.network.crypto.enabled", "spark.ssl.enabled")
 #: A Spark that headrace has started has this; one without it buffers seconds of records, and on all interfaces.
 _OF_OUR_SPARK: Final = "spark.shuffle.streaming.writerMaxMemory"
 #: Threads of a Spark that runs already which stay free for compactions and for jobs in epochs.
 _LEFT_TO_OTHERS: Final = 4
-#: Each subtask is a Python process. So many have been seen to work; more are only started for who asks for them.
-_MOST_PER_CORE: Final = 16
 
 
-def runs_live(job: JobGraph, configuration: Configuration) -> bool:
-    """Whether a job runs live: because it was asked for, or because nothing speaks against it.
+def choose_exchange(job: JobGraph, configuration: Configuration) -> ExchangeChoice:
+    """Decide whether a job runs live: because it was asked for, or because nothing speaks against it.
 
     Raises:
         ConfigurationError: If it was asked for, and the job cannot.
     """
     kind = configuration.get(KIND)
-    if kind is ExchangeKind.BLOCKING:
-        return False
     if kind is ExchangeKind.AUTO:
-        reason = _why_in_epochs(job, configuration)
-        if reason is not None:
-            _log.info("job '%s' runs in epochs: %s", job.name, reason)
-        return reason is None
+        choice = _automatic_choice(job, configuration)
+    else:
+        is_live = kind is ExchangeKind.PIPELINED
+        if is_live:
+            _refuse_what_cannot_run_live(job, configuration)
+        choice = ExchangeChoice(is_live, f"{KIND.key} is {kind.value}")
+    _log.info("job '%s' %s", job.name, choice.describe())
+    return choice
+
+
+def _automatic_choice(job: JobGraph, configuration: Configuration) -> ExchangeChoice:
+    reason = _why_never_live(job, configuration)
+    if reason is not None:
+        return ExchangeChoice(is_live=False, reason=reason)
+    reason = _why_not_here(job, configuration)
+    return ExchangeChoice(reason is None, reason or "its input has no end", could_be_live=True)
+
+
+def _refuse_what_cannot_run_live(job: JobGraph, configuration: Configuration) -> None:
     check_version()
     if not is_one_stream(job):
         raise ConfigurationError(
-            f"headrace.exchange.kind: pipelined is for jobs of streams; '{job.name}' has tables",
+            f"headrace.exchange.kind: pipelined is for jobs of streams; job '{job.name}' has tables",
             hint=_BLOCKING,
         )
     if configuration.get(RUNTIME_MODE) is RuntimeExecutionMode.BATCH:
@@ -83,7 +84,6 @@ def runs_live(job: JobGraph, configuration: Configuration) -> bool:
     _check_settings(settings, master, configuration)
     if is_local(master):
         _check_slots(job, configuration)
-    return True
 
 
 def _spark_of(configuration: Configuration) -> tuple[Mapping[str, str], str]:
@@ -94,17 +94,21 @@ def _spark_of(configuration: Configuration) -> tuple[Mapping[str, str], str]:
     return dict(active.getConf().getAll()), active.master or ""
 
 
-def _why_in_epochs(job: JobGraph, configuration: Configuration) -> str | None:
-    """Say what speaks against running a job live that leaves the choice to us."""
-    asked = next((name for name in _OPTIONS_OF_EPOCHS if configuration.contains(name)), None)
+def _why_never_live(job: JobGraph, configuration: Configuration) -> str | None:
+    """Say what a job that leaves the choice to us would be no better for in live mode."""
     if not is_one_stream(job):
         return "it has tables"
     if configuration.get(RUNTIME_MODE) is RuntimeExecutionMode.BATCH or not has_endless_source(job):
         return "its input has an end"
+    return None
+
+
+def _why_not_here(job: JobGraph, configuration: Configuration) -> str | None:
+    """Say which options, or which Spark, speak against running live an endless job that leaves the choice to us."""
     if job.slot_resources:
         return "its slots ask for cores and memory"
-    if asked is not None:
-        return f"{asked.key} is set"
+    if (key := option_of_epochs(configuration)) is not None:
+        return f"{key} is set"
     if not is_known_version():
         return f"live mode is not known to work with Spark {pyspark.__version__}"
     return _why_not_on_this_spark(job, configuration)
@@ -115,12 +119,15 @@ def _why_not_on_this_spark(job: JobGraph, configuration: Configuration) -> str |
     active = SparkContext._active_spark_context
     settings, master = _spark_of(configuration)
     if not is_local(master):
-        return "on a cluster, live mode takes a slot for each subtask, and has to be asked for"
-    if (key := next((key for key in _FORBIDDEN if _is_on(settings, key)), None)) is not None:
+        return (
+            f"on a cluster, live mode takes a slot for each subtask ({needed_slots(job)} here); "
+            f"set {KIND.key}: pipelined if there are as many"
+        )
+    if (key := forbidden_setting(settings)) is not None:
         return f"{key} is true"
-    needed, cores = needed_slots(job), os.cpu_count() or 1
-    if needed > cores * _MOST_PER_CORE:
-        return f"it has {needed} subtasks, too many for {cores} cores unless asked for"
+    needed = needed_slots(job)
+    if needed > most_subtasks():
+        return f"it has {needed} subtasks, too many for {os.cpu_count()} cores unless asked for"
     if active is None:  # it will be started with the threads they need
         free = configuration.get(TASK_SLOTS) or needed
         return f"it has {needed} subtasks, and there are {free} slots" if free < needed else None
@@ -128,10 +135,6 @@ def _why_not_on_this_spark(job: JobGraph, configuration: Configuration) -> str |
         return f"its Spark was not started by headrace ({_OF_OUR_SPARK} is not set)"
     free = max(0, slot_pool(job.job_id, configuration, is_live=True).available()[0] - _LEFT_TO_OTHERS)
     return f"it has {needed} subtasks, and Spark has {free} threads for them" if free < needed else None
-
-
-def _is_on(settings: Mapping[str, str], key: str) -> bool:
-    return settings.get(key, "").strip().lower() == "true"
 
 
 def needed_slots(job: JobGraph) -> int:
@@ -168,16 +171,15 @@ def check_live(context: SparkContext, job: JobGraph, configuration: Configuratio
 
 def _check_settings(settings: Mapping[str, str], master: str, configuration: Configuration) -> None:
     """Refuse what Spark cannot run its pipelined shuffle with, or not safely."""
-    for key in _FORBIDDEN:
-        if _is_on(settings, key):
-            raise ConfigurationError(
-                f"headrace.exchange.kind: pipelined cannot be combined with {key}: true",
-                hint=f"set {key}: false",
-            )
+    if (key := forbidden_setting(settings)) is not None:
+        raise ConfigurationError(
+            f"headrace.exchange.kind: pipelined cannot be combined with {key}: true",
+            hint=f"set {key}: false",
+        )
     if is_local(master) or configuration.get(live.TRUSTED_NETWORK):
         return
     for key in _SECURED:
-        if _is_on(settings, key):
+        if is_on(settings, key):
             raise ConfigurationError(
                 f"headrace.exchange.kind: pipelined cannot be combined with {key}: true, because Spark's pipelined "
                 "shuffle neither authenticates nor encrypts",

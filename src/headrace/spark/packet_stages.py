@@ -1,6 +1,7 @@
 """An epoch of tables whose rows go in packets all the way: python stages and Spark's shuffle, no DataFrames.
 
     scan --packets--> shuffle --> stateful node --packets--> shuffle --> ... --> sink
+    stream --buffers, packets--> shuffle --> ...                            ... --packets, buffers--> stream
 
 Nothing is left for Spark SQL to do then, and to analyse, plan and compile a query for it would take longer than most
 epochs do.
@@ -18,15 +19,26 @@ from pyspark import SparkContext
 from pyspark.core.rdd import RDD
 from pyspark.serializers import NoOpSerializer
 
-from headrace.graph.job_graph import JobEdge, JobGraph, JobVertex
-from headrace.operators.table.declarations import StatefulNode, TableScanDeclaration, TableSinkDeclaration
+from headrace.graph.job_graph import JobEdge, JobGraph, JobVertex, OperatorNode
+from headrace.graph.table_job import TableForward, TableHash, is_table_vertex, producer_of
+from headrace.operators.table.bridge import StreamToTable
+from headrace.operators.table.declarations import (
+    StatefulNode,
+    TableScanDeclaration,
+    TableSinkDeclaration,
+    TableWatermarkDeclaration,
+)
 from headrace.operators.table.packed_input import PackedInput
+from headrace.operators.table.timed_way import TimedWay
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskReport
 from headrace.runtime.task.packing import Packing
 from headrace.runtime.task.table_time import VertexTime, subtask_plans
 from headrace.spark.byte_shuffle import buffers_behind, keep, remove_shuffles, shuffled, stage_of
+from headrace.spark.table_frames import empty_buffers
 from headrace.spark.table_scans import TableScans
-from headrace.spark.table_worker import TableFunctions
+from headrace.spark.table_worker import RowsOfStream, TableFunctions
+
+_KINDS = (TableScanDeclaration, StatefulNode, TableSinkDeclaration, TableWatermarkDeclaration)
 
 
 class PacketStages:
@@ -58,25 +70,49 @@ class PacketStages:
         self._scans = scans
         #: What comes out of stateful nodes, as Java has it: partition numbers and packets in turn.
         self._packets: dict[str, Any] = {}
+        #: What came out of streams, as Java has it, by the operator whose rows are in it.
+        self._streams: dict[str, tuple[RowsOfStream, Any]] = {}
         self._shuffles: list[Any] = []
         self._kept: list[Any] = []
 
-    def can_run(self, vertices: Sequence[JobVertex]) -> bool:
-        """Whether all of it can be done like this; scans are prepared then."""
-        kinds = (TableScanDeclaration, StatefulNode, TableSinkDeclaration)
-        if not all(isinstance(vertex.head.declaration, kinds) for vertex in vertices):
+    def can_run(self) -> bool:
+        """Whether all that the job does with tables can be done like this; scans are prepared then."""
+        vertices = [vertex for vertex in self._job.vertices if is_table_vertex(vertex)]
+        edges = [e for e in self._job.edges if isinstance(e.partitioner, TableForward | TableHash)]
+        if not all(isinstance(vertex.head.declaration, _KINDS) for vertex in vertices):
             return False
-        if len(vertices) < len(self._job.vertices) or not all(map(self._packing.has, self._job.edges)):
-            return False
-        return all(self._prepare(vertex) for vertex in vertices)
+        return all(map(self._packing.has, edges)) and all(map(self._prepare, vertices))
 
     def _prepare(self, vertex: JobVertex) -> bool:
         declaration = vertex.head.declaration
+        if isinstance(declaration, TableWatermarkDeclaration):
+            way = self._way(vertex)
+            # What is read twice is computed twice, and functions are called once for each row.
+            is_read_once = len(self._job.outputs_of(vertex.vertex_id)) == 1 or not way.way.calls_functions
+            return is_read_once and self._scans.can_read_time(way)
         return (
             not isinstance(declaration, TableScanDeclaration)
             or self._has_ended(vertex)
             or self._scans.prepare_columns(vertex, declaration)
         )
+
+    def take_from_stream(self, node: OperatorNode, vertex_id: str, out: Any) -> None:
+        """Take what came out of a stream, an RDD of Java; None if it had ended before."""
+        if out is not None:
+            self._streams[node.operator_id] = (RowsOfStream(vertex_id, node.operator_id), out)
+
+    def hand_to_stream(self, vertex: JobVertex) -> Any:
+        """Return the rows that a stream gets as buffers, an RDD of Java with a partition for each subtask."""
+        inputs = None if self._has_ended(vertex) else self._inputs(vertex)
+        if inputs is None:
+            return empty_buffers(self._context, vertex.parallelism)
+        function = self._functions.handing_over_packets(vertex.vertex_id)
+        received: RDD[Any] = RDD(inputs.coalesce(vertex.parallelism, False), self._context, NoOpSerializer())
+        buffers = stage_of(received, function)._jrdd
+        keep(self._context, buffers)
+        self._kept.append(buffers)
+        missing = vertex.parallelism - buffers.getNumPartitions()
+        return buffers.union(empty_buffers(self._context, missing)) if missing else buffers
 
     def build(self, vertices: Sequence[JobVertex], times: Mapping[str, VertexTime]) -> list[RDD[Any]]:
         """Put all stages together; returns the last one of each sink."""
@@ -138,15 +174,43 @@ class PacketStages:
         return united
 
     def _packets_of(self, edge: JobEdge) -> Any:
-        source, packed = edge.source_vertex, self._packed(edge)
-        scan = self._scans.columns.get(source)
+        producer = producer_of(self._job, edge)
+        vertex = self._job.vertex(edge.source_vertex)
+        if isinstance(producer.declaration, StreamToTable):
+            return self._packets_of_stream(vertex, producer, None, edge)
+        if isinstance(producer.declaration, TableWatermarkDeclaration):
+            (before,) = self._job.inputs_of(vertex.vertex_id)
+            stream = self._job.vertex(before.source_vertex)
+            return self._packets_of_stream(stream, producer_of(self._job, before), vertex, edge)
+        scan = self._scans.columns.get(vertex.vertex_id)
         if scan is None:
-            return self._packets.get(source)
+            return self._packets.get(vertex.vertex_id)
+        packed = self._packed(edge)
         pieces = scan.pieces_for(packed)
-        vertex = self._job.vertex(source)
         site = self._functions.site(vertex, vertex.head)
-        function = self._functions.packets_of_pieces(source, pieces, scan.time, packed, site)
+        function = self._functions.packets_of_pieces(vertex.vertex_id, pieces, scan.time, packed, site)
         return stage_of(self._context.parallelize([], len(pieces)), function)._jrdd
+
+    def _packets_of_stream(
+        self, stream: JobVertex, producer: OperatorNode, timed: JobVertex | None, edge: JobEdge
+    ) -> Any:
+        """Return the packets of what a stream hands over; of ``timed``, if their time is read off them there."""
+        found = self._streams.get(producer.operator_id)
+        if found is None:
+            return None
+        rows, out = found
+        way = None if timed is None else self._way(timed)
+        if timed is not None and way is not None:
+            self._scans.read_time(timed, way, out.getNumPartitions())
+        site = self._functions.site(stream, producer)
+        function = self._functions.packets_of_stream(rows, way, self._packed(edge), site)
+        return stage_of(RDD(out, self._context, NoOpSerializer()), function)._jrdd
+
+    def _way(self, vertex: JobVertex) -> TimedWay:
+        (edge,) = self._job.inputs_of(vertex.vertex_id)
+        declaration = vertex.head.declaration
+        assert isinstance(declaration, TableWatermarkDeclaration)
+        return TimedWay(self._packed(edge), declaration, vertex.vertex_id)
 
     def _packed(self, edge: JobEdge) -> PackedInput:
         packed = self._packing.into(edge.target_vertex, edge.target_input)

@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce, wraps
-from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
@@ -44,6 +43,8 @@ _log = logging.getLogger(__name__)
 
 #: The property of Spark's tasks with the job's parameters, as JSON.
 JOB_PARAMETERS: Final = "headrace.job.parameters"
+#: Rows that a function gets at once that takes batches; Spark's own batches have as many.
+_BATCH_ROWS: Final = 65_536
 #: Spark takes times from python with all their digits only.
 _TIME: Final = "TIME(6)"
 
@@ -99,17 +100,36 @@ def row_caller(site: CallSite) -> Caller:
     def called(call: PythonCall, columns: Columns, rows: int) -> pa.Array:
         function = functions.get(call.result.name)
         if function is None:
-            function = functions[call.result.name] = checked(_opening(call, site), call)
+            opening = _opening(call, site)
+            function = opening if call.takes_batches else checked(opening, call)
+            functions[call.result.name] = function
         arguments = [arguments_of(columns[name]) for name in call.arguments]
-        results = []
-        for values in zip(*arguments, strict=True) if arguments else repeat((), rows):
-            try:
-                results.append(function(*values))
-            except Exception as error:
-                raise UserFunctionError.from_exception(error, record=values) from error
+        given = list(zip(*arguments, strict=True)) if arguments else [()] * rows
+        results = _of_batches(function, given) if call.takes_batches else _of_each(function, given)
         return column_of(results, call.result.arrow)
 
     return called
+
+
+def _of_each(function: Callable[..., Any], given: Sequence[tuple[Any, ...]]) -> list[Any]:
+    results = []
+    for values in given:
+        try:
+            results.append(function(*values))
+        except Exception as error:
+            raise UserFunctionError.from_exception(error, record=values) from error
+    return results
+
+
+def _of_batches(function: Callable[..., Any], given: Sequence[tuple[Any, ...]]) -> list[Any]:
+    results: list[Any] = []
+    for start in range(0, len(given), _BATCH_ROWS):
+        batch = given[start : start + _BATCH_ROWS]
+        try:
+            results += function(batch)
+        except Exception as error:
+            raise UserFunctionError.from_exception(error, record=batch) from error
+    return results
 
 
 def _of_arrays(function: Callable[..., Any], kind: pa.DataType) -> Callable[..., Any]:

@@ -23,6 +23,8 @@ _DEFAULTS = {
     "spark.python.unix.domain.socket.enabled": "true",
     # Stages are short and many: waiting for a better place costs more than a worse place.
     "spark.locality.wait": "0",
+    # Some checks of types ask Spark's default session, not that of the job.
+    "spark.sql.timeType.enabled": "true",
     "spark.shuffle.reduceLocality.enabled": "false",
     # Compactions run beside epochs.
     "spark.scheduler.mode": "FAIR",
@@ -92,6 +94,7 @@ def spark_settings(
         **_DEFAULTS,
         **_on_this_machine(master),
         **_in_containers(master),
+        **_on_other_machines(master),
         "spark.app.name": "headrace",
         **_master(master, retries, least_threads),
         "spark.task.maxFailures": str(retries + 1),
@@ -113,6 +116,13 @@ def _in_containers(master: str) -> dict[str, str]:
         return {}
     # The sockets would be in the container's temporary directory, whose path is longer than a socket's may be.
     return {"spark.python.unix.domain.socket.enabled": "false"}
+
+
+def _on_other_machines(master: str) -> dict[str, str]:
+    """Return what holds where executors tell of themselves: they look at the memory of their Python workers, too."""
+    if ClusterManager.of(master) is ClusterManager.LOCAL:
+        return {}
+    return {"spark.executor.processTreeMetrics.enabled": "true"}
 
 
 def _on_this_machine(master: str) -> dict[str, str]:

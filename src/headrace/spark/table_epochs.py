@@ -9,13 +9,12 @@ What is stateless stays in the JVM. A stateful node is one python stage behind o
 from __future__ import annotations
 
 import json
-import pickle
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import reduce
-from typing import Any, NamedTuple
+from functools import cached_property, reduce
+from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
@@ -67,6 +66,7 @@ from headrace.spark.artifacts import WorkerKind
 from headrace.spark.packet_stages import PacketStages
 from headrace.spark.python_calls import JOB_PARAMETERS, spark_function, with_metrics
 from headrace.spark.runner import SparkRunner
+from headrace.spark.sink_frames import SinkFrame, compute
 from headrace.spark.table_frames import (
     PACKET_DDL,
     apply_fragment,
@@ -85,7 +85,7 @@ from headrace.spark.table_frames import (
 )
 from headrace.spark.table_scans import TableScans, subtasks_of
 from headrace.spark.table_session import TableSession
-from headrace.spark.table_worker import TableFunctions
+from headrace.spark.table_worker import RowsOfStream, TableFunctions
 from headrace.spark.task_messages import MessageParam, TaskMessages
 from headrace.state.key_secret import KeySecret
 from headrace.util import clock
@@ -107,6 +107,11 @@ class TableEpochs(SparkRunner):
         }
         self._session = TableSession(context, code.job, self._operators, secret)
         self._packing = Packing(code.job, self._operators, secret)
+        is_mixed = not all(map(is_table_vertex, code.job.vertices))
+        #: The same for epochs of which nothing goes through DataFrames.
+        self._whole_packing = (
+            Packing(code.job, self._operators, secret, has_borders=True) if is_mixed else self._packing
+        )
         recording = code.settings.recording
         if recording is not None and recording.keeps_inputs:
             # Rows that are to be kept must come as rows.
@@ -126,7 +131,7 @@ class TableEpochs(SparkRunner):
             functions,
             self._workers,
             messages,
-            self._packing if self._session.reads_columns else None,
+            (self._packing, self._whole_packing) if self._session.reads_columns else None,
         )
 
     def stop_reading_columns(self) -> bool:
@@ -153,15 +158,14 @@ class TableEpoch:
         functions: TableFunctions,
         workers: WorkerKind,
         messages: TaskMessages,
-        packing: Packing | None,
+        packing: tuple[Packing, Packing] | None,
     ) -> None:
         self._settings = session
-        self._packing = packing
+        #: How rows are packed between DataFrames.
+        self._packing = None if packing is None else packing[0]
         #: What comes out of stateful nodes in packets, by vertex.
         self._packets: dict[str, DataFrame] = {}
         self._has_packets = False
-        #: The whole epoch, where all rows go in packets.
-        self._stages: PacketStages | None = None
         self._context = session.context
         self._workers = workers
         self._messages = messages
@@ -172,6 +176,7 @@ class TableEpoch:
         self._operators = operators
         self._functions = functions
         self._scans = TableScans(session, job, plan, operators, functions)
+        self._whole_packing = None if packing is None else packing[1]
         #: What comes out of vertices, and of streams that hand rows to tables, by operator id.
         self._frames: dict[str, DataFrame | None] = {}
         self._times: dict[str, VertexTime] = {}
@@ -184,6 +189,15 @@ class TableEpoch:
     def _session(self) -> SparkSession:
         return self._settings.spark
 
+    @cached_property
+    def _stages(self) -> PacketStages | None:
+        """The whole epoch, where all rows go in packets."""
+        if self._whole_packing is None:
+            return None
+        packing = self._whole_packing
+        stages = PacketStages(self._context, self._job, self._plan, packing, self._functions, self._scans)
+        return stages if stages.can_run() else None
+
     # -- running -----------------------------------------------------------------------------------------------
 
     def run(self, vertices: Sequence[JobVertex]) -> None:
@@ -192,7 +206,7 @@ class TableEpoch:
         self._times |= vertex_times(self._job, vertices, self._plan, final_scans, self._times)
         if self._run_packets(vertices):
             return
-        sinks: list[_SinkFrame] = []
+        sinks: list[SinkFrame] = []
         with self._workers.asked_for(self._context):
             for vertex in vertices:
                 declaration = vertex.head.declaration
@@ -206,16 +220,11 @@ class TableEpoch:
 
     def _run_packets(self, vertices: Sequence[JobVertex]) -> bool:
         """Run vertices without DataFrames, if all that goes between them are packets; returns whether they are."""
-        if self._packing is None:
+        if self._stages is None:
             return False
-        context = self._context
-        stages = PacketStages(context, self._job, self._plan, self._packing, self._functions, self._scans)
-        if not stages.can_run(vertices):
-            return False
-        self._stages = stages
-        with self._workers.asked_for(context):
-            last = stages.build(vertices, self._times)
-        self._written += stages.run(last)
+        with self._workers.asked_for(self._context):
+            last = self._stages.build(vertices, self._times)
+        self._written += self._stages.run(last)
         return True
 
     def take_from_stream(self, node: OperatorNode, vertex_id: str, out: Any, time: VertexTime) -> None:
@@ -230,13 +239,17 @@ class TableEpoch:
         declaration = node.declaration
         assert isinstance(declaration, StreamToTable)
         self._times[node.operator_id] = time
+        if self._stages is not None:
+            self._stages.take_from_stream(node, vertex_id, out)
+            return
         if out is None:
             self._put_frame(node.operator_id, None)
             return
         schema = ddl(declaration.output, has_kinds=not declaration.is_insert_only)
         with self._workers.asked_for(self._context):
             frame = buffer_frame(self._session, out)
-            received = frame.mapInArrow(self._functions.receiving(vertex_id, node.operator_id), schema)
+            rows = RowsOfStream(vertex_id, node.operator_id)
+            received = frame.mapInArrow(self._functions.receiving(rows), schema)
         self._put_frame(node.operator_id, received)
 
     def hand_to_stream(self, vertex: JobVertex) -> tuple[Any, TableTime]:
@@ -246,6 +259,9 @@ class TableEpoch:
         self._times |= vertex_times(self._job, [vertex], self._plan, {}, self._times)
         at = self._times[vertex.vertex_id]
         time = TableTime(at.after, at.is_final, at.is_idle)
+        if self._stages is not None:
+            with self._workers.asked_for(self._context):
+                return self._stages.hand_to_stream(vertex), time
         if all(part.has_ended for part in subtask_plans(vertex, self._plan)):
             return empty_buffers(self._context, vertex.parallelism), time
         with self._workers.asked_for(self._context):
@@ -256,7 +272,7 @@ class TableEpoch:
             frame = self._kept(
                 rows.mapInArrow(self._functions.handing_over(vertex.vertex_id), "value BINARY")
             )
-        _compute(frame)
+        compute(frame)
         return buffers_of(frame, vertex.parallelism), time
 
     def _put_frame(self, operator_id: str, frame: DataFrame | None) -> None:
@@ -269,8 +285,9 @@ class TableEpoch:
 
     def close(self) -> None:
         """Release the rows that several nodes have read."""
-        if self._stages is not None:
-            self._stages.close()
+        stages = self.__dict__.get("_stages")
+        if stages is not None:
+            stages.close()
         for frame in self._shared:
             with suppress(Py4JError, PySparkException, OSError):
                 frame.unpersist()
@@ -439,7 +456,7 @@ class TableEpoch:
 
     # -- sinks -------------------------------------------------------------------------------------------------
 
-    def _sink(self, vertex: JobVertex, declaration: TableSinkDeclaration) -> list[_SinkFrame]:
+    def _sink(self, vertex: JobVertex, declaration: TableSinkDeclaration) -> list[SinkFrame]:
         """Return what has to run for a sink; nothing if it has ended."""
         if all(part.has_ended for part in subtask_plans(vertex, self._plan)):
             return []
@@ -451,7 +468,7 @@ class TableEpoch:
             kinds = any(has_kinds(self._job, edge) for edge in edges)
             frame = for_sink(self._input(vertex, 0), declaration, has_kinds=kinds)
         if declaration.sink.discards:
-            return [_SinkFrame(frame, reports=False)]
+            return [SinkFrame(frame, reports=False)]
         function = self._functions.writing(
             vertex.vertex_id, self._times[vertex.vertex_id], has_packets=packed is not None
         )
@@ -460,7 +477,7 @@ class TableEpoch:
         else:
             frame = frame.coalesce(vertex.parallelism)
         frame = frame.mapInArrow(function, "report BINARY")
-        return [_SinkFrame(frame, reports=True)]
+        return [SinkFrame(frame, reports=True)]
 
     # -- reports -----------------------------------------------------------------------------------------------
 
@@ -565,25 +582,6 @@ class TableEpoch:
             wants_more = is_behind and not report.has_ended and not is_source
             timed.append(replace(report, next_timer_ms=self._started_ms) if wants_more else report)
         return timed
-
-
-class _SinkFrame(NamedTuple):
-    """What has to run for a sink."""
-
-    frame: DataFrame
-    #: Whether what comes out are reports; they are the job's result, so Spark itself answers for their number.
-    reports: bool
-
-    def run(self) -> list[SubtaskReport]:
-        if self.reports:
-            return [pickle.loads(bytes(row.report)) for row in self.frame.collect()]
-        _compute(self.frame)
-        return []
-
-
-def _compute(frame: DataFrame) -> None:
-    """Make Spark compute rows that are not read outside of it."""
-    frame.write.format("noop").mode("overwrite").save()
 
 
 def _lowest(reports: Sequence[SubtaskReport]) -> int:

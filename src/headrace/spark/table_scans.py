@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from headrace.connectors.base import FileRead, Slice, SparkSource
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
+from headrace.errors import TaskLostError
 from headrace.formats.dead_letter import ERRORS_METRIC
 from headrace.graph.job_graph import JobGraph, JobVertex
 from headrace.graph.table_job import fragment_of
@@ -27,6 +28,7 @@ from headrace.operators.table.declarations import (
     TableWatermarkSpec,
 )
 from headrace.operators.table.steps import Select
+from headrace.operators.table.timed_way import TimedWay
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport
 from headrace.runtime.task.table_time import (
     is_idle,
@@ -39,11 +41,11 @@ from headrace.runtime.task.table_time import (
 )
 from headrace.spark.carried_time import MOST_CARRIED, CarriedTime, seen_ms
 from headrace.spark.column_scans import ColumnScan, column_scan
-from headrace.spark.known_times import KnownTimes, known_time
+from headrace.spark.known_times import KnownTimes, computed_watermark, known_time
 from headrace.spark.split_times import SPLIT, SplitTimes
 from headrace.spark.table_frames import apply_fragment, ddl, read_frame
 from headrace.spark.table_session import TableSession
-from headrace.spark.table_worker import TableFunctions
+from headrace.spark.table_worker import RowsTimed, TableFunctions
 from headrace.util import clock
 
 
@@ -361,6 +363,31 @@ class TableScans:
         frame, seen = self._with_time(frame, declaration.watermark, vertex.vertex_id)
         self._parts[SubtaskId(vertex.vertex_id, 0)] = _ScanPart((), time=seen)
         return frame
+
+    def can_read_time(self, way: TimedWay) -> bool:
+        """Whether workers can read event time off a stream's rows on their way."""
+        return way.time is not None and self._watermark_of(way) is not None
+
+    def read_time(self, vertex: JobVertex, way: TimedWay, partitions: int) -> None:
+        """Have workers read event time off a stream's rows, which come in so many partitions."""
+        seen = (
+            partial(self._told_time, way, partitions) if needs_event_time(self._job, way.vertex_id) else None
+        )
+        self._parts[SubtaskId(vertex.vertex_id, 0)] = _ScanPart((), time=seen)
+
+    def _watermark_of(self, way: TimedWay) -> Callable[[int | None], int] | None:
+        time = way.time
+        assert time is not None
+        return computed_watermark(self._settings.zone, way.declaration.watermark, time.kind)
+
+    def _told_time(self, way: TimedWay, partitions: int) -> int:
+        told = [each for each in self._functions.told() if isinstance(each, RowsTimed)]
+        found = {each.partition: each.highest for each in told if each.vertex_id == way.vertex_id}
+        if len(found) < partitions:
+            raise TaskLostError("the report of a task that reads event time is missing")
+        watermark = self._watermark_of(way)
+        assert watermark is not None
+        return watermark(max((each for each in found.values() if each is not None), default=None))
 
     def _with_time(
         self, frame: DataFrame, watermark: TableWatermarkSpec, vertex_id: str

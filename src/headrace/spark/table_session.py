@@ -93,7 +93,6 @@ class TableSession:
 
     @cached_property
     def spark(self) -> SparkSession:
-        """The session."""
         spark = SparkSession(self.context).newSession()
         settings = {**changed_meaning(self.context.getConf()), **self._job_settings}
         for key, value in settings.items():
@@ -105,7 +104,6 @@ class TableSession:
 
     @property
     def zone(self) -> str:
-        """Its time zone."""
         own = self._job_settings.get(_ZONE)
         return str(self.spark.conf.get(_ZONE)) if own is None else own
 

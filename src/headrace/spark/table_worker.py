@@ -30,10 +30,12 @@ from headrace.operators.table.packed_input import (
     merged_inputs,
     rows_for,
 )
+from headrace.operators.table.timed_way import TimedWay
 from headrace.runtime.epoch.messages import (
     Crossing,
     EpochPlan,
     SubtaskId,
+    SubtaskReport,
     rows_producer,
 )
 from headrace.runtime.epoch.recording import task_file
@@ -87,6 +89,41 @@ class PieceRead:
     spent_ns: Mapping[str, int]
     #: The node that it made packets for; None for rows, which are anybody's. A scan may be read for several.
     reader: str | None = None
+
+
+@dataclass(frozen=True)
+class RowsTimed:
+    """What a task tells of a stream's rows of which a table reads event time."""
+
+    vertex_id: str
+    partition: int
+    #: The highest time among them; None if there is none.
+    highest: int | None
+
+
+@dataclass(frozen=True)
+class RowsOfStream:
+    """The rows that an operator of a stream hands to tables.
+
+    Args:
+        vertex_id: The vertex it is in.
+        operator_id: The operator.
+    """
+
+    vertex_id: str
+    operator_id: str
+
+    def of(self, buffers: Iterable[bytes], read: set[Crossing]) -> Iterator[pa.RecordBatch]:
+        """Find them in all that came out of streams; whose attempts they are of is noted."""
+        for buffer in buffers:
+            header = read_header(buffer)
+            if header.edge_id != TABLE_EDGE:
+                continue
+            owner, rows = unpack_table_rows(buffer)
+            if owner == self.operator_id:
+                producer = SubtaskId(self.vertex_id, header.producer)
+                read.add(Crossing(producer, f"{header.attempt:016x}", is_made=False))
+                yield from_bytes(rows)
 
 
 class TableFunctions:
@@ -144,10 +181,7 @@ class TableFunctions:
                     subtask, inputs = split_sides(received, sides, merges)
                 if subtask is None:
                     raise InvariantViolation("a subtask of a table job got no control row")
-                known, place = _job_code(job_key, code), SubtaskId(vertex_id, subtask)
-                make = partial(TableTask, known.job, place, known.lineage, known.settings)
-                with _tasks.task((job_key, place), make) as task:
-                    output, report = task.run(pickle.loads(plan), at, inputs, _attempt(), function_context)
+                output, report = _run_node(job_key, code, SubtaskId(vertex_id, subtask), plan, at, inputs)
                 with watch.on(ENCODE):
                     rows = output.combine_chunks()
                     if not packed:
@@ -195,10 +229,7 @@ class TableFunctions:
                     for side, rows in rows_for(vertex_id, received):
                         tables.setdefault(side, []).append(rows)
                     inputs = merged_inputs(tables, merges)
-                known, place = _job_code(job_key, code), SubtaskId(vertex_id, subtask)
-                make = partial(TableTask, known.job, place, known.lineage, known.settings)
-                with _tasks.task((job_key, place), make) as task:
-                    output, report = task.run(pickle.loads(plan), at, inputs, _attempt(), function_context)
+                output, report = _run_node(job_key, code, SubtaskId(vertex_id, subtask), plan, at, inputs)
                 with watch.on(ENCODE):
                     rows = output.combine_chunks()
                     made = [each for reader in readers for each in _routed(reader, [rows], site)]
@@ -230,6 +261,48 @@ class TableFunctions:
                 messages.tell(
                     PieceRead(vertex_id, number, reader.rows, reader.highest, watch.spent_ns, packed.target)
                 )
+
+        return run
+
+    def packets_of_stream(
+        self, producer: RowsOfStream, way: TimedWay | None, packed: PackedInput, site: CallSite | None = None
+    ) -> StageFunction:
+        """Return what makes packets of the rows that a stream hands to tables.
+
+        Args:
+            producer: Whose rows they are.
+            way: Where they go first, if their time is read off them there.
+            packed: How they are packed for the node that reads them.
+            site: Where functions are called on the way.
+        """
+        messages = self._messages
+
+        def run(partition: int, buffers: Iterable[bytes]) -> Iterator[Any]:
+            with _carried():
+                read: set[Crossing] = set()
+                highest: list[int] = []
+                tables: Iterator[pa.Table] = (
+                    pa.Table.from_batches([rows]) for rows in producer.of(buffers, read)
+                )
+                if way is not None:
+                    tables = way.rows(tables, highest, None if site is None else row_caller(site))
+                yield from _routed(packed, tables, site)
+                messages.tell(*read)
+                if way is not None:
+                    messages.tell(RowsTimed(way.vertex_id, partition, max(highest, default=None)))
+
+        return run
+
+    def handing_over_packets(self, vertex_id: str) -> StageFunction:
+        """Return what makes of packets the buffers that the subtasks of a stream get."""
+        handed = self._handed
+
+        def run(partition: int, numbered: Iterable[bytes]) -> Iterator[bytes]:
+            with _carried():
+                # Numbers of partitions stand between the packets: no shuffle has taken them.
+                packets = islice(numbered, 1, None, 2)
+                batches = (batch for _, table in rows_for(vertex_id, packets) for batch in table.to_batches())
+                yield from handed(vertex_id, partition, batches)
 
         return run
 
@@ -287,45 +360,47 @@ class TableFunctions:
 
         return run
 
-    def receiving(self, vertex_id: str, operator_id: str) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    def receiving(self, producer: RowsOfStream) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
         """Return the function of a stage that takes what came out of streams, and gives one operator's rows of it."""
         messages = self._messages
 
         def run(batches: Batches) -> Iterator[pa.RecordBatch]:
             with _carried():
                 read: set[Crossing] = set()
-                for batch in batches:
-                    for buffer in batch.column(0).to_pylist():
-                        header = read_header(buffer)
-                        if header.edge_id != TABLE_EDGE:
-                            continue
-                        owner, rows = unpack_table_rows(buffer)
-                        if owner == operator_id:
-                            producer = SubtaskId(vertex_id, header.producer)
-                            read.add(Crossing(producer, f"{header.attempt:016x}", is_made=False))
-                            yield from_bytes(rows)
+                yield from producer.of(
+                    (row for batch in batches for row in batch.column(0).to_pylist()), read
+                )
                 messages.tell(*read)
 
         return run
 
     def handing_over(self, vertex_id: str) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
         """Return the function of a stage that makes buffers of rows, for the subtasks of a stream."""
-        messages = self._messages
+        handed = self._handed
 
         def run(batches: Batches) -> Iterator[pa.RecordBatch]:
             with _carried():
                 context = TaskContext.get()
                 assert context is not None
-                partition, attempt_id = context.partitionId(), new_attempt_id()
-                full = (batch for batch in batches if batch.num_rows)
-                for sequence, batch in enumerate(full):
-                    header = Header(0, partition, TABLE_EDGE, partition, int(attempt_id, 16), sequence)
-                    buffer = pack_table_rows(header, vertex_id, to_bytes(batch))
+                for buffer in handed(vertex_id, context.partitionId(), batches):
                     yield pa.RecordBatch.from_arrays([pa.array([buffer], pa.binary())], names=["value"])
-                made = Crossing(rows_producer(vertex_id, partition), attempt_id, is_made=True)
-                messages.tell(made)
 
         return run
+
+    @property
+    def _handed(self) -> Callable[[str, int, Batches], Iterator[bytes]]:
+        """What makes buffers for one of a stream's subtasks; it tells who has made them."""
+        messages = self._messages
+
+        def handed(vertex_id: str, partition: int, batches: Batches) -> Iterator[bytes]:
+            attempt_id = new_attempt_id()
+            full = (batch for batch in batches if batch.num_rows)
+            for sequence, batch in enumerate(full):
+                header = Header(0, partition, TABLE_EDGE, partition, int(attempt_id, 16), sequence)
+                yield pack_table_rows(header, vertex_id, to_bytes(batch))
+            messages.tell(Crossing(rows_producer(vertex_id, partition), attempt_id, is_made=True))
+
+        return handed
 
     def reading(self, vertex_id: str, split: str | None) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
         """Return the function of a python source's stage; its input is a row with the number of the subtask.
@@ -388,6 +463,21 @@ class TableFunctions:
                         messages.tell(read)
 
         return run
+
+
+def _run_node(
+    job_key: str,
+    code: Broadcast[bytes],
+    place: SubtaskId,
+    plan: bytes,
+    at: VertexTime,
+    inputs: Mapping[int, pa.Table],
+) -> tuple[pa.Table, SubtaskReport]:
+    """Run a subtask of a stateful node on its rows of an epoch."""
+    known = _job_code(job_key, code)
+    make = partial(TableTask, known.job, place, known.lineage, known.settings)
+    with _tasks.task((job_key, place), make) as task:
+        return task.run(pickle.loads(plan), at, inputs, _attempt(), function_context)
 
 
 def _routed(packed: PackedInput, tables: Iterable[pa.Table], site: CallSite | None) -> Iterator[Any]:

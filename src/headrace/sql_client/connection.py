@@ -65,7 +65,7 @@ class SessionConnection(Protocol):
     place: str
 
     def submit(self, statement: str) -> RunningStatement:
-        """Start a statement."""
+        """Start executing a statement, without waiting for its result."""
 
     def complete(self, text: str, position: int) -> list[str]:
         """Return what the word before a position may become."""
@@ -94,7 +94,7 @@ class EmbeddedConnection:
         self._session = sessions.open(properties or {})
 
     def submit(self, statement: str) -> RunningStatement:
-        """Start a statement."""
+        """Start executing a statement, without waiting for its result."""
         return _EmbeddedStatement(self._session, self._session.submit(statement))
 
     def complete(self, text: str, position: int) -> list[str]:
@@ -106,7 +106,7 @@ class EmbeddedConnection:
         return self._session.properties
 
     def close(self) -> None:
-        """End the session."""
+        """End the session, which cancels its running statements."""
         self._sessions.end(self._session.handle)
 
 
@@ -154,7 +154,7 @@ class RemoteConnection:
         threading.Thread(target=self._stay, name="headrace-sql-heartbeat", daemon=True).start()
 
     def submit(self, statement: str) -> RunningStatement:
-        """Start a statement."""
+        """Start executing a statement, without waiting for its result."""
         started = self._ask("POST", "/statements", {"statement": statement})
         return _RemoteStatement(self._client, f"{self._session}/operations/{started['operationHandle']}")
 
@@ -169,7 +169,7 @@ class RemoteConnection:
         return found
 
     def close(self) -> None:
-        """End the session."""
+        """End the session, which cancels its running statements."""
         self._is_over.set()
         self._ask("DELETE", "")
 

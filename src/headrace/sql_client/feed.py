@@ -79,7 +79,7 @@ class RowFeed:
         self._thread = threading.Thread(target=self._read, name="headrace-sql-rows", daemon=True)
 
     def start(self) -> None:
-        """Begin to read."""
+        """Start the thread that fetches rows."""
         self._thread.start()
 
     def cancel(self) -> None:

@@ -57,7 +57,7 @@ class ShownRows(ABC):
 
     @abstractmethod
     def _add(self, row: Row) -> None:
-        """Take one row."""
+        """Add a row to the displayed ones."""
 
     @abstractmethod
     def _drop(self) -> None:
@@ -86,7 +86,7 @@ class ChangelogRows(ShownRows):
 
 
 class CurrentRows(ShownRows):
-    """The table as it stands after all changes.
+    """The current table, after all changes.
 
     A row that replaces another takes its place, so that what somebody reads does not jump.
     """

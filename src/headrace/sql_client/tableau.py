@@ -24,10 +24,10 @@ class ProgressLine(Protocol):
     """A line at the bottom of the terminal."""
 
     def show(self, text: Text) -> None:
-        """Draw the line."""
+        """Draw the progress line."""
 
     def hide(self) -> None:
-        """Remove it."""
+        """Erase the progress line."""
 
 
 class StatementClock:
@@ -59,7 +59,7 @@ class StatementClock:
         self._progress.show(Text(" · ".join([*parts, "Ctrl-C cancels"]), style="dim"))
 
     def hide(self) -> None:
-        """Remove the line."""
+        """Erase the progress line."""
         if self._progress is not None:
             self._progress.hide()
 

@@ -46,7 +46,7 @@ class StateRow:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Stands for a value that cannot be read here.
+    """A placeholder for a value that cannot be read here.
 
     Usually it is a pickle of a class of the program's: open the savepoint with ``allow_pickle=True`` if you trust who
     wrote it, where the class can be imported.

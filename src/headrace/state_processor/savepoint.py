@@ -124,7 +124,7 @@ class Savepoint:
 
     @property
     def is_savepoint(self) -> bool:
-        """Whether it is a savepoint and stands alone; a checkpoint shares files with others."""
+        """Whether it is a savepoint, which has all its files; a checkpoint shares files with others."""
         return self.metadata.is_savepoint
 
     @property

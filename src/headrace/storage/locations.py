@@ -43,6 +43,23 @@ class Location:
         """The directory this place is in."""
         return Location(self.root, self.path.rpartition("/")[0])
 
+    def reach(self, text: str, *, who: str) -> Location:
+        """Find a place by its text, which has no keys; in the same storage, those of this place are used.
+
+        Args:
+            text: What `str` made of the place.
+            who: The connector or table that uses it, for messages.
+
+        Raises:
+            JobDefinitionError: The URI is not one, or no storage is known for its scheme.
+            ConnectorError: The storage cannot be reached.
+        """
+        top = "/" if self.path.startswith("/") else ""
+        prefix = str(Location(self.root, top))
+        if self.is_local or not text.startswith(prefix):
+            return locate(text, who=who)
+        return Location(self.root, top + text.removeprefix(prefix))
+
     def look_up(self) -> Entry:
         """Return what there is."""
         return self.store.look_up([self.path])[0]

@@ -48,7 +48,7 @@ class BitmapFunctions(Calls):
         return self._call("BITMAP_CARDINALITY")
 
     def bitmap_from_bytes(self) -> Expression[Any]:
-        """The bitmap that bytes stand for."""
+        """The bitmap that is serialized in these bytes."""
         return self._call("BITMAP_FROM_BYTES")
 
     def bitmap_or(self, bitmap2: Any) -> Expression[Any]:

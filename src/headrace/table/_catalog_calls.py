@@ -182,7 +182,7 @@ class CatalogCalls:
         self._manager.register_catalog(catalog_name, stored)
 
     def get_catalog(self, catalog_name: str) -> Catalog | None:
-        """Return a catalog, to look at what is in it and to change it; None if there is none with this name."""
+        """Return a catalog for reading and changing its objects; None if no catalog has this name."""
         known = catalog_name in self._manager.catalogs()
         return Catalog(self._manager.catalog(catalog_name)) if known else None
 

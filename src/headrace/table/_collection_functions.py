@@ -26,7 +26,7 @@ class CollectionFunctions(Calls):
     map_entries = call_property("MAP_ENTRIES", "The entries of a map, as an array of rows.")
 
     def array_append(self, addition: Any) -> Expression[Any]:
-        """The array, and an element behind it."""
+        """The array with an element appended."""
         return self._call("ARRAY_APPEND", addition)
 
     def array_contains(self, needle: Any) -> Expression[Any]:
@@ -38,7 +38,7 @@ class CollectionFunctions(Calls):
         return self._call("ARRAY_DISTINCT")
 
     def array_position(self, needle: Any) -> Expression[Any]:
-        """Where an element first stands, from 1; 0 if nowhere."""
+        """The position of the first occurrence of an element, from 1; 0 if the array does not contain it."""
         return self._call("ARRAY_POSITION", needle)
 
     def array_prepend(self, addition: Any) -> Expression[Any]:
@@ -66,7 +66,7 @@ class CollectionFunctions(Calls):
         return self._call("ARRAY_UNION", array)
 
     def array_concat(self, *arrays: Any) -> Expression[Any]:
-        """The array, and others behind it."""
+        """The array with other arrays appended."""
         return self._call("ARRAY_CONCAT", *arrays)
 
     def array_max(self) -> Expression[Any]:

@@ -103,9 +103,7 @@ class TableConnectors:
         values: list[tuple[Any, ...]] = []
         for row in rows:
             if not all(isinstance(each, Literal) for each in row):
-                raise UnsupportedFeatureError.not_yet(
-                    "VALUES with calls of functions", "SELECT the expressions"
-                )
+                raise UnsupportedFeatureError.not_yet("function calls in VALUES", "SELECT the expressions")
             values.append(tuple(each.value for each in row if isinstance(each, Literal)))
         return values_of(values)
 

@@ -86,7 +86,7 @@ class UserDefinedFunction:
         """Get ready; called in every task of an epoch before its first row."""
 
     def close(self) -> None:
-        """Let go of resources; called in every task behind its last row, and when a row fails."""
+        """Release resources; called in every task after its last row, and when a row fails."""
 
     def is_deterministic(self) -> bool:
         """Whether equal arguments always give equal results."""

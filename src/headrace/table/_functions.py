@@ -39,7 +39,7 @@ def load_function(name: str, function: CatalogFunction) -> UserFunction:
     """
     if function.language.upper() != "PYTHON":
         raise UnsupportedFeatureError(
-            f"function {name!r} is written in {function.language}, but headrace cannot load Java code",
+            f"function {name!r} is written in {function.language}, and headrace cannot load Java code",
             feature=f"functions in {function.language}",
             hint="write it in Python: CREATE FUNCTION ... AS 'module.attribute' LANGUAGE PYTHON",
         )
@@ -49,7 +49,7 @@ def load_function(name: str, function: CatalogFunction) -> UserFunction:
     except (ImportError, AttributeError, ValueError) as error:
         raise CatalogError(
             f"function {name!r}: cannot import {function.class_name!r}: {error}",
-            hint="give 'module.attribute' of a function created with udf(), on the program's import path",
+            hint="pass 'module.attribute' of a function created with udf(), on the program's import path",
         ) from error
     try:
         return as_user_function(name, found)

@@ -173,7 +173,7 @@ class TableJobs:
         return RunningQuery(client, CloseableIterator(reader, client), mode, endless is not None)
 
     def submit(self, graph: JobGraph) -> JobClient:
-        """Start a job."""
+        """Start a job and return its client."""
         return self._env._submit_job_graph(graph)
 
     def run_inserts(self, sinks: Sequence[Sink]) -> JobClient:

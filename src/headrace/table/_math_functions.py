@@ -13,7 +13,7 @@ __all__ = ["MathFunctions"]
 
 
 class MathFunctions(Calls):
-    """Functions of numbers."""
+    """Expressions that call numeric functions."""
 
     exp = call_property("EXP", "e to this power.")
 

@@ -1,4 +1,4 @@
-"""Names of tables as programs pass them, and the statements that calls stand for."""
+"""Names of tables as programs pass them, and the statements that calls are translated to."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def path_sql(path: str) -> str:
 
 
 def create_sql(path: str, descriptor: TableDescriptor, is_temporary: bool, if_not_exists: bool) -> str:
-    """Write the CREATE TABLE that a descriptor stands for.
+    """Write the CREATE TABLE statement for a descriptor.
 
     Raises:
         SqlValidationError: If it has no schema.

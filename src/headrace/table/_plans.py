@@ -56,7 +56,7 @@ class CompiledPlans:
             raise UnsupportedFeatureError(
                 "compiled plans are for STREAMING mode: Spark plans the statements of batch jobs",
                 feature="COMPILE PLAN in BATCH mode",
-                hint="keep the statement",
+                hint="run the statement instead",
             )
         names = ",".join(sink.identifier.dotted() for sink in sinks)
         text = plan_files.encoded_plan(

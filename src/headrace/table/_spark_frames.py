@@ -30,7 +30,7 @@ _held: list[HeldDirectory] = []
 
 
 class DataFrameFiles(Protocol):
-    """What `headrace.spark.frames` offers."""
+    """The functions of `headrace.spark.frames` that tables use."""
 
     def store_frame(self, frame: Any, directory: str) -> list[tuple[str, DataType]]:
         """Compute a DataFrame into files, and return its columns."""

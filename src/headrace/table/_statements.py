@@ -214,7 +214,8 @@ class StatementRunner:
         if self._jobs.is_batch:
             if s.ExplainDetail.ESTIMATED_COST in details:
                 raise UnsupportedFeatureError.not_yet(
-                    "EXPLAIN ESTIMATED_COST in BATCH mode", "Spark plans the statement that EXPLAIN shows"
+                    "EXPLAIN ESTIMATED_COST in BATCH mode",
+                    "EXPLAIN without it shows the statement that Spark plans",
                 )
             trees = "\n\n".join(explain_logical(request.query) for request in plan.requests)
             queries = [

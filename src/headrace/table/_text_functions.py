@@ -50,7 +50,7 @@ class TextFunctions(Calls):
     sha512 = call_property("SHA512", "The SHA-512 hash, in hexadecimal.")
 
     def concat(self, other: Any) -> Expression[Any]:
-        """The text, and another one behind it."""
+        """The text with another one appended."""
         return self._call("CONCAT", other)
 
     def starts_with(self, start_expr: Any) -> Expression[Any]:
@@ -70,7 +70,7 @@ class TextFunctions(Calls):
         return self._call("SUBSTR", begin_index, length)
 
     def replace(self, search: Any = None, replacement: Any = None) -> Expression[Any]:
-        """The text with one part replaced wherever it stands."""
+        """The text with every occurrence of a part replaced."""
         return self._call("REPLACE", search, replacement)
 
     def translate(self, from_str: Any, to_str: Any) -> Expression[Any]:
@@ -130,11 +130,11 @@ class TextFunctions(Calls):
         return self._call("RIGHT", length)
 
     def instr(self, s: Any) -> Expression[Any]:
-        """Where a text first stands in this one, from 1; 0 if nowhere."""
+        """The position of the first occurrence of a text in this one, from 1; 0 if it does not occur."""
         return self._call("INSTR", s)
 
     def url_decode(self) -> Expression[Any]:
-        """The text that a URL's encoding stands for."""
+        """The text, decoded from URL encoding."""
         return self._call("URL_DECODE")
 
     def url_encode(self) -> Expression[Any]:
@@ -174,7 +174,7 @@ class TextFunctions(Calls):
         return self._call("REPEAT", n)
 
     def split_index(self, separator: Any, index: Any) -> Expression[Any]:
-        """A part of the text between separators, from 0; NULL if there is none."""
+        """A part of the text between separators, from 0; NULL if the text has fewer parts."""
         return self._call("SPLIT_INDEX", separator, index)
 
     def str_to_map(self, list_delimiter: Any = None, key_value_delimiter: Any = None) -> Expression[Any]:
@@ -198,9 +198,9 @@ class TextFunctions(Calls):
         return self._call("JSON_QUOTE")
 
     def json_unquote(self) -> Expression[Any]:
-        """The text that a JSON string stands for."""
+        """The value of a JSON string, without quotes and escapes."""
         return self._call("JSON_UNQUOTE")
 
     def locate(self, s: Any, pos: Any = None) -> Expression[Any]:
-        """Where this text first stands in another one, from 1; 0 if nowhere."""
+        """The position of the first occurrence of this text in another one, from 1; 0 if it does not occur."""
         return self._call("LOCATE", s, *([] if pos is None else [pos]))

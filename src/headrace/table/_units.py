@@ -61,7 +61,7 @@ class JsonType(Enum):
 
 
 class JsonExistsOnError(Enum):
-    """What JSON_EXISTS answers where the text is no JSON."""
+    """What JSON_EXISTS returns for text that is not JSON."""
 
     TRUE = 0
     FALSE = 1
@@ -70,7 +70,7 @@ class JsonExistsOnError(Enum):
 
 
 class JsonValueOnEmptyOrError(Enum):
-    """What JSON_VALUE answers where there is no value, or no JSON."""
+    """What JSON_VALUE returns if the path has no value or the text is not JSON."""
 
     NULL = 0
     ERROR = 1

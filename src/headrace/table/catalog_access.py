@@ -223,7 +223,7 @@ class Catalog:
         return self._catalog.functions(database_name)
 
     def list_procedures(self, database_name: str) -> list[str]:
-        """Return the names of the procedures of a database: headrace has none."""
+        """Return an empty list: headrace has no procedures."""
         self.get_database(database_name)
         return []
 
@@ -466,7 +466,7 @@ class Catalog:
     # --- models and procedures ------------------------------------------------------------------------
 
     def list_models(self, database_name: str) -> list[str]:
-        """Return the names of the models of a database: headrace has none."""
+        """Return an empty list: headrace has no models."""
         self.get_database(database_name)
         return []
 

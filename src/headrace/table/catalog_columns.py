@@ -304,7 +304,7 @@ class ResolvedSchema:
         return list(self._watermark_specs)
 
     def get_primary_key(self) -> Any:
-        """Return the primary key; None if there is none."""
+        """Return the primary key; None if the table has no primary key."""
         return self._primary_key
 
     def get_primary_key_indexes(self) -> list[int]:

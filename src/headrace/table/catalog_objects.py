@@ -33,11 +33,11 @@ class _Described:
     comment: str | None = None
 
     def get_properties(self) -> dict[str, str]:
-        """Return the properties."""
+        """Return the properties by name."""
         return dict(self.properties)
 
     def get_comment(self) -> str | None:
-        """Return the comment."""
+        """Return the comment, which may be empty."""
         return self.comment
 
 
@@ -51,7 +51,7 @@ class CatalogDatabase(_Described):
 
     @staticmethod
     def create_instance(properties: Mapping[str, str], comment: str | None = None) -> CatalogDatabase:
-        """Describe a database."""
+        """Return the description of a database with these properties."""
         return CatalogDatabase(dict(properties), comment)
 
     def copy(self) -> CatalogDatabase:
@@ -59,11 +59,11 @@ class CatalogDatabase(_Described):
         return CatalogDatabase(dict(self.properties), self.comment)
 
     def get_description(self) -> str | None:
-        """Return the comment."""
+        """Return the comment of the object."""
         return self.comment
 
     def get_detailed_description(self) -> str | None:
-        """Return the comment."""
+        """Return the comment, like `get_description`."""
         return self.comment
 
 
@@ -72,7 +72,7 @@ class CatalogPartition(_Described):
 
     @staticmethod
     def create_instance(properties: Mapping[str, str], comment: str | None = None) -> CatalogPartition:
-        """Describe a partition."""
+        """Return the description of a partition with these properties."""
         return CatalogPartition(dict(properties), comment)
 
     def copy(self) -> CatalogPartition:
@@ -148,7 +148,7 @@ class CatalogBaseTable:
         return CatalogBaseTable(schema, found.options, found.comment, found.partition_keys)
 
     def get_options(self) -> dict[str, str]:
-        """Return the options."""
+        """Return the options of WITH by name."""
         return dict(self.options)
 
     def get_unresolved_schema(self) -> Schema:
@@ -156,7 +156,7 @@ class CatalogBaseTable:
         return self.schema
 
     def get_comment(self) -> str:
-        """Return the comment; an empty text if there is none."""
+        """Return the comment; an empty string if there is no comment."""
         return self.comment or ""
 
     def copy(self) -> CatalogBaseTable:
@@ -166,7 +166,7 @@ class CatalogBaseTable:
         )
 
     def get_description(self) -> str | None:
-        """Return the comment."""
+        """Return the comment of the object."""
         return self.get_comment()
 
     def get_detailed_description(self) -> str | None:
@@ -241,7 +241,7 @@ class CatalogTableStatistics:
         return self.raw_data_size
 
     def get_properties(self) -> dict[str, str]:
-        """Return the properties."""
+        """Return the properties by name."""
         return dict(self.properties)
 
     def copy(self) -> CatalogTableStatistics:
@@ -263,7 +263,7 @@ class CatalogColumnStatistics:
         return dict(self.column_statistics_data)
 
     def get_properties(self) -> dict[str, str]:
-        """Return the properties."""
+        """Return the properties by name."""
         return dict(self.properties)
 
     def copy(self) -> CatalogColumnStatistics:

@@ -18,7 +18,7 @@ class DataView(ABC):
 
     @abstractmethod
     def clear(self) -> None:
-        """Remove everything."""
+        """Remove all elements from the state of the group."""
 
 
 class ListView(DataView, Generic[T]):
@@ -36,7 +36,7 @@ class ListView(DataView, Generic[T]):
         self._list: list[T] = []
 
     def get(self) -> Iterable[T]:
-        """Return the elements."""
+        """Return the elements in the order in which they were added."""
         return self._list
 
     def add(self, value: T) -> None:
@@ -48,7 +48,7 @@ class ListView(DataView, Generic[T]):
         self._list.extend(values)
 
     def clear(self) -> None:
-        """Remove all elements."""
+        """Remove all elements from the state of the group."""
         self._list = []
 
     def __eq__(self, other: object) -> bool:
@@ -91,7 +91,7 @@ class MapView(DataView, Generic[K, V]):
         self._dict.update(dict_value)
 
     def remove(self, key: K) -> None:
-        """Remove a key."""
+        """Remove a key and its value."""
         del self._dict[key]
 
     def contains(self, key: K) -> bool:
@@ -103,11 +103,11 @@ class MapView(DataView, Generic[K, V]):
         return self._dict.items()
 
     def keys(self) -> Iterable[K]:
-        """Return the keys."""
+        """Return the keys of all entries."""
         return self._dict.keys()
 
     def values(self) -> Iterable[V]:
-        """Return the values."""
+        """Return the values of all entries."""
         return self._dict.values()
 
     def is_empty(self) -> bool:
@@ -115,7 +115,7 @@ class MapView(DataView, Generic[K, V]):
         return not self._dict
 
     def clear(self) -> None:
-        """Remove all keys."""
+        """Remove all elements from the state of the group."""
         self._dict.clear()
 
     def __eq__(self, other: Any) -> bool:

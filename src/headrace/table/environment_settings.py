@@ -90,5 +90,5 @@ class EnvironmentSettings:
             return self
 
         def build(self) -> EnvironmentSettings:
-            """Build the `EnvironmentSettings`."""
+            """Return `EnvironmentSettings` with these values."""
             return EnvironmentSettings(self._is_streaming, self._catalog, self._database, self._configuration)

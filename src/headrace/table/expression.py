@@ -269,7 +269,7 @@ class Expression(MathFunctions, TextFunctions, CollectionFunctions, BitmapFuncti
 
     @property
     def distinct(self) -> Expression[Any]:
-        """Let the aggregation that follows take each value once: ``col("a").count.distinct`` or before it."""
+        """Aggregate each value only once: ``col("a").count.distinct`` or before it."""
         match self._pieces:
             case (str(name), *rest) if name.endswith("(") and name[:-1].isidentifier():
                 return Expression((f"{name}DISTINCT ", *rest))
@@ -511,7 +511,7 @@ def _infix(left: Any, operator: str, right: Any) -> Expression[Any]:
 
 
 def function(name: str, *arguments: Any) -> Expression[Any]:
-    """Call a function of SQL. Arguments that are None at the end are left out."""
+    """Call a SQL function. Trailing arguments that are None are left out."""
     given = list(arguments)
     while len(given) > 1 and given[-1] is None:
         given.pop()

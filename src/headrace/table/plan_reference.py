@@ -47,7 +47,7 @@ class FilePlanReference(PlanReference):
         self._path = path
 
     def get_file(self) -> str:
-        """Return the path."""
+        """Return the path of the file with the plan."""
         return self._path
 
 
@@ -58,5 +58,5 @@ class JsonContentPlanReference(PlanReference):
         self._content = content
 
     def get_content(self) -> str:
-        """Return the JSON."""
+        """Return the plan as JSON text."""
         return self._content

@@ -1,4 +1,6 @@
-"""Process table functions: rows made of whole tables, with state and timers. PyFlink has none; the names are Java's.
+"""Process table functions: rows made of whole tables, with state and timers.
+
+PyFlink does not have them; the names come from Flink's Java API.
 
 @ptf(result_type=DataTypes.STRING())
 class Greeting(ProcessTableFunction):

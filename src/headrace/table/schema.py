@@ -208,7 +208,7 @@ class Schema:
             return self
 
         def build(self) -> Schema:
-            """Build the `Schema`."""
+            """Return a `Schema` with these columns and keys."""
             return self._schema
 
         def _add(self, column: _Physical | _Computed | _Metadata) -> Schema.Builder:

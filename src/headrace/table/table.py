@@ -348,7 +348,7 @@ class Table(ProcessCalls):
             if name in OLDER_METHODS["Table"]:
                 older_method(self, name)
             raise AttributeError(
-                f"a table has no column and no method {name!r}; {nearest(name, self._columns)}"
+                f"the table has no column or method {name!r}; {nearest(name, self._columns)}"
             )
         return col(name)
 
@@ -457,7 +457,7 @@ class Table(ProcessCalls):
         if common:
             raise SqlValidationError(
                 f"join: both tables have a column {common[0]!r}",
-                hint="rename it first: alias() or rename_columns()",
+                hint="rename one of them first, with alias() or rename_columns()",
             )
         condition = "TRUE" if predicate is None else self._sql(predicate)
         return self._query(f"SELECT * FROM {self._as_input()} {kind} {right._as_input()} ON {condition}")

@@ -105,7 +105,7 @@ class TableDescriptor:
             return self
 
         def build(self) -> TableDescriptor:
-            """Build the descriptor."""
+            """Return a descriptor with these options."""
             return TableDescriptor(self._schema, dict(self._options), self._partition_keys, self._comment)
 
 
@@ -151,5 +151,5 @@ class FormatDescriptor:
             return self
 
         def build(self) -> FormatDescriptor:
-            """Build the descriptor."""
+            """Return a descriptor with these options."""
             return FormatDescriptor(self._format, dict(self._options))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self
 
 from headrace.common import JobClient
+from headrace.common.positional_row import by_position
 from headrace.common.types import Row
 from headrace.errors import JobDefinitionError
 from headrace.planner.logical import Schema
@@ -43,7 +44,8 @@ class CloseableIterator(ClosedOnExit):
         return self
 
     def __next__(self) -> Row:
-        return next(self._rows)
+        row: Row = by_position(next(self._rows))
+        return row
 
 
 class TableResult:
@@ -130,7 +132,7 @@ class TableResult:
         return CloseableIterator(self._rows())
 
     def print(self) -> None:
-        """Print the rows in a frame, as they come; OK where there are none."""
+        """Print the rows as a table while they arrive; prints OK if the statement returns no rows."""
         if self._kind is ResultKind.SUCCESS:
             _print("OK")
             return

@@ -87,5 +87,5 @@ class TableSchema:
             return self
 
         def build(self) -> TableSchema:
-            """Build the `TableSchema`."""
+            """Return a `TableSchema` with these columns."""
             return TableSchema(self._names, self._types)

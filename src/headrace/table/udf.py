@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, overload
 
 from headrace.common._missing import missing_names
-from headrace.errors import JobDefinitionError
+from headrace.errors import JobDefinitionError, require
 from headrace.table._function_classes import (
     AggregateFunction,
     AsyncScalarFunction,
@@ -228,11 +228,13 @@ def udaf(
         )
     if isinstance(f, type):
         f = f()
-    if not isinstance(f, AggregateFunction) and not (func_type == "pandas" and callable(f)):
-        raise JobDefinitionError(
-            f"udaf(): expected an AggregateFunction; got {f!r}",
-            hint="derive a class from AggregateFunction, or pass func_type='pandas' for a function of Series",
-        )
+    require(
+        isinstance(f, AggregateFunction) or (func_type == "pandas" and callable(f)),
+        "udaf()",
+        "an AggregateFunction",
+        f,
+        hint="derive a class from AggregateFunction, or pass func_type='pandas' for a function of Series",
+    )
     return UserDefinedAggregateFunctionWrapper(
         f, input_types, result_type, accumulator_type, func_type, deterministic, name
     )
@@ -271,11 +273,13 @@ def udtaf(
         )
     if isinstance(f, type):
         f = f()
-    if not isinstance(f, TableAggregateFunction):
-        raise JobDefinitionError(
-            f"udtaf(): expected a TableAggregateFunction; got {f!r}",
-            hint="derive a class from TableAggregateFunction, with emit_value()",
-        )
+    require(
+        isinstance(f, TableAggregateFunction),
+        "udtaf()",
+        "a TableAggregateFunction",
+        f,
+        hint="derive a class from TableAggregateFunction, with emit_value()",
+    )
     return UserDefinedAggregateFunctionWrapper(
         f, input_types, result_type, accumulator_type, func_type, deterministic, name, is_table_aggregate=True
     )

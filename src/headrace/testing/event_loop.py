@@ -23,7 +23,7 @@ class _JumpingSelector(selectors.DefaultSelector):
         events = super().select(0)
         if not events:
             if timeout is None:
-                raise RuntimeError("VirtualTimeLoop: everything waits, and nothing is due at any time")
+                raise RuntimeError("VirtualTimeLoop: all tasks are waiting, and no timer is due")
             self.now += max(timeout, 0.0)
         return events
 

@@ -120,9 +120,7 @@ class OperatorHarness(ClosedOnExit):
         processing_time: int = 0,
     ) -> None:
         if declaration.inputs == 0:
-            raise JobDefinitionError(
-                "OperatorHarness: a source has no input to be fed with", hint="run it in a MiniCluster"
-            )
+            raise JobDefinitionError("OperatorHarness: a source has no input", hint="run it in a MiniCluster")
         self._declaration = declaration
         self._place = TaskPlace(
             job_name="harness",
@@ -281,15 +279,15 @@ class OperatorHarness(ClosedOnExit):
         (self.operator.process_second if is_second else self.operator.process)(batch)
 
     def process_watermark(self, timestamp: int) -> None:
-        """Let the watermark of every input reach this time."""
+        """Advance the watermark of every input to this time."""
         self._advance((0, 1), timestamp)
 
     def process_first_watermark(self, timestamp: int) -> None:
-        """Let the watermark of the first of two inputs reach this time; the lower one counts."""
+        """Advance the watermark of the first input to this time; the operator gets the lower of both."""
         self._advance((0,), timestamp)
 
     def process_second_watermark(self, timestamp: int) -> None:
-        """Let the watermark of the second of two inputs reach this time; the lower one counts."""
+        """Advance the watermark of the second input to this time; the operator gets the lower of both."""
         self._advance((1,), timestamp)
 
     def process_status(self, *, is_active: bool) -> None:
@@ -297,7 +295,7 @@ class OperatorHarness(ClosedOnExit):
         self.operator.process_status(is_active=is_active)
 
     def set_processing_time(self, timestamp: int) -> None:
-        """Set the clock, in ms, and let fall due what waits for it."""
+        """Set the clock, in ms, and fire the timers that are due."""
         operator = self.operator
         self._now_ms = timestamp
         operator.advance_processing_time(timestamp)
@@ -345,7 +343,7 @@ class OperatorHarness(ClosedOnExit):
 
     @property
     def events(self) -> list[Event]:
-        """Everything that went out and is no record."""
+        """Return the events that were emitted: watermarks and other elements that are not records."""
         return list(self._recorder.events)
 
     @property
@@ -372,7 +370,7 @@ class OperatorHarness(ClosedOnExit):
     # -- barriers ----------------------------------------------------------------------------------
 
     def end_epoch(self) -> list[Any]:
-        """Let the barrier pass: write state down, begin the next epoch, return what a sink staged."""
+        """Pass a barrier: write the state, start the next epoch, and return what a sink staged."""
         operator, context = self.operator, self.context
         # In the order of a task: the operator first, it may still write to its state.
         staged = list(operator.end_epoch())
@@ -403,7 +401,7 @@ class OperatorHarness(ClosedOnExit):
         return join_path(self._directory, "state", name)
 
     def move(self, *, keeps_local_copy: bool = False) -> None:
-        """End the epoch and let another worker go on: nothing but state is left.
+        """End the epoch and continue in another worker, which gets only the state.
 
         Args:
             keeps_local_copy: Whether the worker is on the same host and finds its copy of keyed state.
@@ -507,7 +505,7 @@ def shipped(declaration: OperatorDeclaration) -> OperatorDeclaration:
         return copy.deepcopy(declaration)
     except TypeError as error:
         raise JobDefinitionError(
-            f"OperatorHarness: {shorten(declaration)} cannot be copied, and so not be shipped: {error}",
+            f"OperatorHarness: {shorten(declaration)} cannot be copied, so it cannot be sent to workers: {error}",
             hint="create what cannot be pickled (connections, locks, files) in open(), not in __init__",
         ) from error
 

@@ -42,7 +42,7 @@ class _Input:
     is_keyed: ClassVar[bool] = False
 
     def build(self) -> Operator:
-        raise JobDefinitionError("the inputs of a harness do not run")
+        raise JobDefinitionError("the inputs of a harness cannot be run")
 
 
 class _HarnessTask(LiveTask):
@@ -185,7 +185,7 @@ class LiveOperatorHarness(OperatorHarness):
         *,
         is_second: bool = False,
     ) -> None:
-        """Give an input records that stand next to each other in the stream."""
+        """Pass consecutive records of the stream to an input."""
         values, times = list(values), None if timestamps is None else list(timestamps)
         if times is not None and len(times) != len(values):
             raise JobDefinitionError(f"OperatorHarness: {len(values)} records with {len(times)} timestamps")
@@ -196,7 +196,7 @@ class LiveOperatorHarness(OperatorHarness):
         self._send_events(is_active)
 
     def set_processing_time(self, timestamp: int) -> None:
-        """Set the clock, in ms, and let fall due what waits for it."""
+        """Set the clock, in ms, and fire the timers that are due."""
         self.open()
         self._now_ms = timestamp
         self._task.is_clock_set = True
@@ -242,7 +242,7 @@ class LiveOperatorHarness(OperatorHarness):
     # -- barriers ----------------------------------------------------------------------------------
 
     def end_epoch(self) -> list[Any]:
-        """Let the barrier pass: write state down, begin the next epoch, return what a sink staged."""
+        """Pass a barrier: write the state, start the next epoch, and return what a sink staged."""
         self.open()
         self._watermarks_at_barrier = (self._watermarks[0], self._watermarks[1])
         for index in range(self._declaration.inputs):

@@ -43,6 +43,7 @@ from headrace.runtime.epoch.messages import EpochPlan, SubtaskReport
 from headrace.runtime.epoch.recording import recording_settings
 from headrace.runtime.high_availability.job_results import JobResults, NoJobResults
 from headrace.runtime.job.epochs import JobProgress
+from headrace.runtime.job.exchange_choice import ExchangeChoice
 from headrace.runtime.job.master import JobMaster
 from headrace.runtime.job.settings import job_master_settings
 from headrace.runtime.run.job_run import EpochSummary
@@ -100,7 +101,7 @@ Faults = Mapping[TaskAttempt, Fault] | Callable[[TaskAttempt], Fault | None]
 
 
 def random_faults(seed: int, rate: float, kinds: Sequence[Fault] = tuple(Fault)) -> Faults:
-    """Let attempts fail by chance, the same ones for the same seed.
+    """Fail attempts at random; the same seed fails the same attempts.
 
     Args:
         seed: Which ones.
@@ -235,7 +236,7 @@ class MiniCluster:
         return pack_job(self._code)
 
     def cancel(self) -> None:
-        """Let the running epoch fail with its next task."""
+        """Fail the running epoch at its next task."""
         self._is_cancelled.set()
 
     def close(self) -> None:
@@ -439,7 +440,8 @@ class MiniJob:
             return self.cluster
 
         directory = configuration.get(checkpointing.DIRECTORY) or f"{self._directory}/state"
-        settings = job_master_settings(configuration, directory, is_live=is_live, job_id=self._graph.job_id)
+        choice = ExchangeChoice(is_live, f"{exchange.KIND.key} is {configuration.get(exchange.KIND).value}")
+        settings = job_master_settings(configuration, directory, exchange=choice, job_id=self._graph.job_id)
         return JobMaster(
             self._graph,
             make_cluster,
@@ -463,7 +465,7 @@ class MiniJob:
         return self.master.progress
 
     def status(self) -> JobStatus:
-        """Say where the job stands."""
+        """Return the status of the job."""
         return self.master.execution.status
 
     def cancel(self) -> Future[None]:

@@ -98,7 +98,7 @@ class ScriptedSource(base.Source):
         return f"ScriptedSource({', '.join(map(repr, self._scripts))})"
 
     def resume(self) -> None:
-        """Let every split go past one more `Stop`."""
+        """Continue every split past one more `Stop`."""
         if self._directory is None:
             raise JobDefinitionError("ScriptedSource: there is no Stop to resume from")
         _count_one(self._directory / "resumed")

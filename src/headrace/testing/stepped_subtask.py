@@ -34,7 +34,7 @@ class SteppedSubtask(LiveSubtask):
         self._begin()
 
     def put(self, buffer: bytes) -> None:
-        """Bring a buffer."""
+        """Hand a buffer to an input channel."""
         self._mailbox.put_buffer(buffer)
 
     def put_message(self, message: Message) -> None:

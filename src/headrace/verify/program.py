@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import runpy
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 from unittest import mock
@@ -46,7 +46,7 @@ def with_job(
     configuration = Configuration.load(command_line=values)
     context = ExecutionContext(configuration, on_submission=stop)
     with (
-        _pyflink_names(configuration.get(PYFLINK_ALIAS) if alias is None else alias),
+        pyflink_alias.installed(configuration.get(PYFLINK_ALIAS) if alias is None else alias),
         context.entered(in_all_threads=True),
         mock.patch.object(sys, "argv", [program, *arguments]),
         mock.patch.object(sys, "path", [str(Path(program).parent), *sys.path]),
@@ -58,19 +58,6 @@ def with_job(
             run_script(program)
         else:
             runpy.run_path(program, run_name="__main__")
-
-
-@contextmanager
-def _pyflink_names(is_wanted: bool) -> Iterator[None]:
-    """Let `import pyflink` answer with headrace; where it does already, it goes on to."""
-    if not is_wanted or pyflink_alias.is_installed():
-        yield
-        return
-    pyflink_alias.install()
-    try:
-        yield
-    finally:
-        pyflink_alias.uninstall()
 
 
 class _Done(BaseException):

@@ -125,7 +125,7 @@ class History:
         return self._files[number]
 
     def lineage(self, number: int) -> EpochLineage:
-        """Replay an epoch."""
+        """Replay an epoch and record which rows its rows were computed from."""
         if number not in self._tracked:
             lineage, differences = track_epoch(self.recording, number)
             self._tracked[number] = lineage

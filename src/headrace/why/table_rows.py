@@ -40,7 +40,7 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class TableRow:
-    """A recorded row."""
+    """A row that was recorded between two operators."""
 
     epoch: int
     #: The how many-th of its file.

@@ -162,7 +162,7 @@ class TrackedTrace(ReplayTrace):
         )
 
     def sending(self, partition: ResultPartition) -> ResultPartition:
-        """Watch an edge."""
+        """Record which records are sent over an edge."""
         self._session.sending(self._subtask, self.lineage, partition)
         return partition
 

@@ -1,4 +1,4 @@
-"""Evictors: which records of a window are left out when it fires (Flink's; PyFlink has none).
+"""Evictors: which records of a window are left out when it fires (from Flink; PyFlink does not have them).
 
 A window with an evictor keeps all its records until it fires, also for ``reduce`` and ``aggregate``.
 

@@ -24,7 +24,7 @@ W = TypeVar("W")
 
 
 class TriggerResult(Enum):
-    """What becomes of a window: (fire, purge)."""
+    """What a trigger decides about a window: (fire, purge)."""
 
     #: Nothing.
     CONTINUE = (False, False)

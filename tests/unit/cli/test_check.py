@@ -44,7 +44,7 @@ def test_findings_are_printed_as_json(headrace, program):
 def test_a_rule_is_left_out_on_request(headrace, program):
     assert headrace("check", "--ignore", "HR201", program(BROKEN)).exit_code == 0
     assert headrace("check", "-D", "headrace.check.ignore=HR201", program(BROKEN)).exit_code == 0
-    assert "no finding has the code 'HR999'" in headrace("check", "--ignore", "HR999", program(BROKEN)).stderr
+    assert "unknown code 'HR999'" in headrace("check", "--ignore", "HR999", program(BROKEN)).stderr
 
 
 @pytest.mark.parametrize(

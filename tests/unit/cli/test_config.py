@@ -39,7 +39,7 @@ def test_config_without_anything_set_says_so(headrace):
     result = headrace("config")
 
     assert (result.exit_code, result.stdout) == (0, "")
-    assert "nothing is set" in result.stderr
+    assert "no option is set" in result.stderr
 
 
 @pytest.mark.parametrize("given", [["-D", "paralelism.default=2"], ["-Dparalelism.default=2"]])

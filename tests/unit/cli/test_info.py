@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.unit.cli.conftest import JOB
 from tests.unit.datastream.fakes import TARGET
 
@@ -135,3 +137,11 @@ def test_info_refuses_shares_in_which_no_worker_can_start(headrace):
     result = headrace("info", "--memory", "--master", "yarn", *sizes)
     assert result.exit_code == 2
     assert "128 MB is not enough for a Python worker" in result.stderr
+
+
+@pytest.mark.parametrize("process", ["taskmanager", "jobmanager"])
+def test_info_names_the_size_that_leaves_nothing(headrace, process):
+    result = headrace("info", "--memory", "-D", f"{process}.memory.process.size=200m")
+    assert result.exit_code == 2
+    assert f"{process}.memory.process.size is 200 MB, which is not enough" in result.stderr
+    assert f"raise {process}.memory.process.size" in result.stderr

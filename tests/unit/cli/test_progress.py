@@ -20,6 +20,7 @@ from headrace.cli.progress import (
 )
 from headrace.cli.status_line import GuardedStream, StatusLine
 from headrace.common.job_status import JobStatus
+from headrace.runtime.job.exchange_choice import EPOCHS, ExchangeChoice
 
 ERASE = "\r\x1b[2K"
 
@@ -37,7 +38,7 @@ class Job:
 
     def __init__(self, name: str = "clicks") -> None:
         self.graph = SimpleNamespace(job_id=name, name=name)
-        self.is_live = False
+        self.exchange = EPOCHS
         self.future: Future[None] = Future()
         self._status = JobStatus.RUNNING
 
@@ -149,6 +150,20 @@ def test_plain_progress_says_something_at_the_start_every_ten_seconds_and_at_the
         "RUNNING 'clicks' epoch 20, 1,000 records/s, 20,000 records, 0:00:20",
         "FINISHED job 'clicks': 25,000 records in 25 epochs, 25.0 s",
     ]
+
+
+def test_a_stream_without_end_that_runs_in_epochs_is_told_with_the_reason():
+    in_epochs = ExchangeChoice(is_live=False, reason="spark.speculation is true", could_be_live=True)
+    for exchange, said in (
+        (in_epochs, ["job 'clicks' runs in epochs: spark.speculation is true"]),
+        (ExchangeChoice(is_live=True, reason="its input has no end", could_be_live=True), []),
+        (ExchangeChoice(is_live=False, reason="its input has an end"), []),
+    ):
+        progress, shown, _ = make_plain(PlainProgress)
+        job = Job()
+        job.exchange = exchange
+        progress.job_started(job)
+        assert shown.getvalue().splitlines() == ["RUNNING job 'clicks'", *said]
 
 
 def test_a_terminal_shows_that_the_program_is_loaded_until_it_starts():

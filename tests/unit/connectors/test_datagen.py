@@ -80,6 +80,17 @@ def test_a_job_that_fell_behind_catches_up():
     assert planned(enumerator, split, 0) == 600
 
 
+def test_the_rate_counts_from_when_records_are_first_asked_for():
+    clock = Clock()
+    enumerator = DataGeneratorSource(str, count=None, rate_per_second=10).create_enumerator(1, clock=clock)
+    [split] = enumerator.discover()
+    clock.now += 60  # Spark starts
+
+    assert planned(enumerator, split, 0) == 0
+    clock.now += 1
+    assert planned(enumerator, split, 0) == 10
+
+
 def test_after_a_restart_the_rate_counts_from_the_position_reached():
     clock = Clock()
     source = DataGeneratorSource(str, count=None, rate_per_second=10)

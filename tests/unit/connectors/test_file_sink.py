@@ -8,6 +8,7 @@ import re
 import shutil
 import time
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 
 from headrace.common.serialization import Encoder
 from headrace.connectors import staged_files
-from headrace.connectors.base import Committable, CommitterContext, WriterContext
+from headrace.connectors.base import Committable, Committer, CommitterContext, WriterContext
 from headrace.connectors.file import (
     BucketAssigner,
     FileCompactor,
@@ -25,6 +26,7 @@ from headrace.connectors.file import (
     RollingPolicy,
     StreamingFileSink,
 )
+from headrace.connectors.staged_files import DurableDirectories
 from headrace.elements import Batch
 from headrace.errors import (
     ConnectorError,
@@ -231,6 +233,114 @@ def test_what_is_open_survives_a_restart_under_another_job_id(tmp_path):
 
     assert visible(tmp_path) == {"part-0-1": "a\nb\n"}
     assert staged(tmp_path) == []
+
+
+def checkpointed(sink: FileSink, job_id: str, at: float = NOON) -> Committer:
+    return sink.create_committer(CommitterContext(job_id, "op", is_checkpointed=True), clock=lambda: at)
+
+
+def savepoint_of(sink: FileSink) -> tuple[bytes, list[Committable]]:
+    """A savepoint of a sink with an open file, and one more epoch that it covers and nobody has committed."""
+    old = checkpointed(sink, "old")
+    old.commit(stage(sink, ["open"], context=("old", "op")))
+    return old.snapshot(), stage(sink, ["pending"], epoch=2, context=("old", "op"))
+
+
+def test_a_savepoint_can_be_restored_with_another_directory(tmp_path):
+    before, after = tmp_path / "before", tmp_path / "after"
+    state, pending = savepoint_of(builder(before).build())
+    sink = builder(after).build()
+    new = checkpointed(sink, "new")
+
+    new.restore(state)
+    new.commit(pending)
+    new.discard_after(2)
+
+    assert visible(before) == {"part-0-1": "open\npending\n"}, "what was written until then stays together"
+    assert staged(before) == []
+    assert visible(after) == {}
+
+    new.snapshot()
+    new.commit(stage(sink, ["new"], epoch=3, context=("new", "op")))
+    new.finish()
+    assert visible(before) == {"part-0-1": "open\npending\n"}
+    assert visible(after) == {"part-0-3": "new\n"}
+
+
+def test_a_savepoint_can_be_restored_with_another_directory_more_than_once(tmp_path):
+    before = tmp_path / "before"
+    state, pending = savepoint_of(builder(before).build())
+    for name in ("first", "second"):
+        sink = builder(tmp_path / name).build()
+        new = checkpointed(sink, name)
+        new.restore(state)
+        new.commit(pending)
+        new.discard_after(2)
+        new.snapshot()
+        new.commit(stage(sink, [name], epoch=3, context=(name, "op")))
+        new.finish()
+
+        assert visible(before) == {"part-0-1": "open\npending\n"}
+        assert visible(tmp_path / name) == {"part-0-3": f"{name}\n"}
+
+
+def test_buckets_are_complete_in_a_directory_that_the_sink_has_left(tmp_path):
+    def sink_in(base: Path) -> FileSink:
+        by_value = BucketAssigner.element_bucket_assigner(lambda value: f"value={value}")
+        marking = builder(base).with_partition_commit(timedelta(hours=1))
+        return marking.with_bucket_assigner(by_value).build()
+
+    before, after = tmp_path / "before", tmp_path / "after"
+    state, pending = savepoint_of(sink_in(before))
+    new = checkpointed(sink_in(after), "new")
+
+    new.restore(state)
+    new.commit(pending)
+
+    assert sorted(visible(before)) == [
+        "value=open/_SUCCESS",
+        "value=open/part-0-1",
+        "value=pending/_SUCCESS",
+        "value=pending/part-0-2",
+    ]
+    assert visible(after) == {}
+
+
+def test_a_directory_may_be_moved_with_what_is_staged_in_it(tmp_path):
+    before, after = tmp_path / "before", tmp_path / "after"
+    state, pending = savepoint_of(builder(before).build())
+    before.rename(after)
+    sink = builder(after).build()
+    new = checkpointed(sink, "new")
+
+    new.restore(state)
+    new.commit(pending)
+    new.snapshot()
+    new.commit(stage(sink, ["new"], epoch=3, context=("new", "op")))
+    new.finish()
+
+    assert visible(after) == {"part-0-1": "open\npending\nnew\n"}
+    assert not before.exists()
+
+
+def test_a_checkpoint_syncs_files_that_another_job_has_staged(tmp_path, monkeypatch):
+    synced: list[str] = []
+    monkeypatch.setattr(DurableDirectories, "sync", lambda self, place: synced.append(Path(place.path).name))
+    sink = builder(tmp_path).build()
+    state, pending = savepoint_of(sink)
+    new = checkpointed(sink, "new")
+    new.restore(state)
+    new.commit(pending)
+
+    synced.clear()
+    new.snapshot()
+    assert synced == ["new-op", "old-op"], (
+        "what is put together for the open file is put where the old job staged it"
+    )
+
+    synced.clear()
+    new.finish()
+    assert synced == ["new-op", "old-op", "new-op", "old-op", tmp_path.name]
 
 
 def test_what_the_encoder_refuses_is_the_users_error_with_the_record(tmp_path):

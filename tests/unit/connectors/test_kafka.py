@@ -100,6 +100,7 @@ def test_offsets_are_committed_for_a_group_unless_that_is_turned_off():
             "set_group_id",
         ),
         (lambda: source().set_dead_letter_tag(7), "OutputTag"),
+        (lambda: source().set_dead_letter_tag(""), "OutputTag"),
         (lambda: source().set_property("max.poll.records", "5").build(), "max-records"),
         (lambda: source().set_property("enable.auto.commit", "true").build(), "when a checkpoint completes"),
         (lambda: source().set_property("fetch.min.bites", "5").build(), "fetch.min.bites"),

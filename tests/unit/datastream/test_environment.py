@@ -179,6 +179,14 @@ def test_settings_and_the_execution_config_are_the_same_thing(env: StreamExecuti
     assert (env.get_parallelism(), env.get_buffer_timeout()) == (8, 20)
 
 
+def test_a_buffer_timeout_can_be_turned_off_with_flinks_option(env: StreamExecutionEnvironment) -> None:
+    env.configure(Configuration.from_dict({"execution.buffer-timeout.enabled": "false"}))
+    assert env.get_buffer_timeout() == -1
+    env.from_collection([1]).map(str)
+    assert stream_graph(env).nodes[-1].buffer_timeout_ms == -1
+    assert env.set_buffer_timeout(5).get_buffer_timeout() == 5
+
+
 def test_settings_reach_the_graph(env: StreamExecutionEnvironment) -> None:
     env.set_parallelism(4).set_max_parallelism(40).set_buffer_timeout(-1).disable_operator_chaining()
     env.set_runtime_mode(RuntimeExecutionMode.AUTOMATIC)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pyarrow as pa
@@ -10,6 +11,9 @@ import pytest
 from headrace.operators.table.arrow_expression import NotComputedError, SharedColumns
 from headrace.operators.table.arrow_sql import aggregate, expression
 from headrace.planner.emit import emit
+from headrace.planner.fragments import millis
+from headrace.planner.functions.temporal import truncated
+from headrace.types.logical import TimestampType
 from tests.planner.environment import Session
 
 TYPES = {
@@ -17,6 +21,8 @@ TYPES = {
     "i": pa.int32(),
     "s": pa.string(),
     "t": pa.timestamp("us"),
+    "z": pa.timestamp("us", "UTC"),
+    "f": pa.float32(),
     "b": pa.bool_(),
     "u": pa.string(),
     "d": pa.decimal128(10, 2),
@@ -27,10 +33,16 @@ COLUMNS = {
     "i": pa.array([1, 2, None, 4], pa.int32()),
     "s": pa.array(["a", "b", None, "ü"]),
     "t": pa.array([0, -1, None, 1_767_323_045_006_007], pa.timestamp("us")),
+    "z": pa.array([0, -1, None, 1_767_323_045_006_007], pa.timestamp("us", "UTC")),
+    "f": pa.array([0.5, -1.5, None, 3.25], pa.float32()),
     "u": pa.array(["x/Y/", "", None, "ü/z"]),
     "b": pa.array([True, False, None, True]),
     "with `tick": pa.array([5, 5, 5, 5], pa.int64()),
 }
+
+
+def moments(*micros: int) -> list[datetime]:
+    return [datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=each) for each in micros]
 
 
 def computed(sql: str, *, is_utc: bool = True) -> list[object]:
@@ -77,6 +89,16 @@ def computed(sql: str, *, is_utc: bool = True) -> list[object]:
         ("coalesce(`n`, 3L)", [1, -7, 3, 2**63 - 1]),
         ("CAST(`i` AS BIGINT)", [1, 2, None, 4]),
         ("unix_millis(CAST(`t` AS TIMESTAMP))", [0, -1, None, 1_767_323_045_006]),
+        (
+            "unix_millis(`z` - INTERVAL '0 00:00:01.000000' DAY TO SECOND)",
+            [-1000, -1001, None, 1_767_323_044_006],
+        ),
+        ("unix_millis(CAST(CAST(`z` AS timestamp_ntz) AS timestamp))", [0, -1, None, 1_767_323_045_006]),
+        ("unix_timestamp(`z`)", [0, 0, None, 1_767_323_045]),
+        ("`z` <= CAST(`t` AS TIMESTAMP)", [True, True, None, True]),
+        (truncated("`z`", 3), [*moments(0, -1000), None, *moments(1_767_323_045_006_000)]),
+        (f"unix_millis({truncated('CAST(`z` AS timestamp_ntz)', 0)})", [0, -1000, None, 1_767_323_045_000]),
+        ("CAST(`f` AS DOUBLE)", [0.5, -1.5, None, 3.25]),
         ("`t` < TIMESTAMP_NTZ '1970-01-01 00:00:00'", [False, True, None, False]),
         (
             "CAST(date_format(`t`, 'yyyy-MM-dd') AS string)",
@@ -131,10 +153,34 @@ def test_everything_else_is_left_to_spark(sql):
 
 
 @pytest.mark.parametrize(
-    "sql", ["unix_millis(CAST(`t` AS TIMESTAMP))", "unix_timestamp(`t`)", "date_format(`t`, 'HH')"]
+    "sql",
+    [
+        "unix_millis(CAST(`t` AS TIMESTAMP))",
+        "date_format(`t`, 'HH')",
+        "CAST(`t` AS TIMESTAMP)",
+        "CAST(`z` AS TIMESTAMP_NTZ)",
+        truncated("`z`", 3),
+    ],
 )
 def test_times_of_other_zones_are_left_to_spark(sql):
     assert expression(sql, TYPES, is_utc=False) is None
+
+
+@pytest.mark.parametrize("time", ["`t`", "(`t` - INTERVAL '0 00:00:01.000000' DAY TO SECOND)"])
+def test_a_wall_clock_shows_the_same_time_in_every_zone(time):
+    sql = millis(time, TimestampType(3), is_utc=False)
+    later_ms = 0 if time == "`t`" else 1000
+    expected = [-later_ms, -1 - later_ms, None, 1_767_323_045_006 - later_ms]
+    assert computed(sql, is_utc=False) == expected
+    # Spark cuts off towards 1970.
+    seconds = [-later_ms // 1000, -later_ms // 1000, None, 1_767_323_045 - later_ms // 1000]
+    assert computed(f"unix_timestamp({time})", is_utc=False) == seconds
+
+
+def test_milliseconds_of_several_times_are_no_text_of_the_planner():
+    sql = millis("`t`", TimestampType(3), is_utc=False)
+    assert expression(sql.replace("minute(`t`)", "minute(`z`)"), TYPES, is_utc=False) is None
+    assert expression(sql.replace("`t`", "`z`"), TYPES, is_utc=False) is None
 
 
 def test_a_year_of_five_digits_is_left_to_spark():
@@ -183,6 +229,12 @@ def test_what_several_expressions_want_is_computed_once():
         ("count(1) FILTER (WHERE `b`)", "sum", [1, 0, 0, 1], True),
         ("CAST(sum(`n`) AS BIGINT)", "sum", [1, -7, None, 2**63 - 1], False),
         ("CAST(coalesce(sum(CASE WHEN `b` THEN 1L END), 0L) AS BIGINT)", "sum", [1, None, None, 1], True),
+        (
+            "CAST(sum(CASE WHEN `f` IS NOT NULL THEN CAST(`f` AS DOUBLE) END) AS DOUBLE)",
+            "sum",
+            [0.5, -1.5, None, 3.25],
+            False,
+        ),
         ("MAX(CASE WHEN `s` IS NOT NULL THEN `s` END)", "max", ["a", "b", None, "ü"], False),
     ],
 )
@@ -195,7 +247,16 @@ def test_aggregates(sql, function, values, is_zero):
 
 @pytest.mark.parametrize(
     "sql",
-    ["sum(`d`)", "sum(`i`)", "avg(`n`)", "CAST(sum(`n`) AS INT)", "max(`b`)", "collect_list(`n`)", "`n`"],
+    [
+        "sum(`d`)",
+        "sum(`i`)",
+        "avg(`n`)",
+        "CAST(sum(`n`) AS INT)",
+        "max(`b`)",
+        "collect_set(`n`)",
+        "collect_list(`z`)",
+        "`n`",
+    ],
 )
 def test_aggregates_that_are_left_to_spark(sql):
     assert aggregate(sql, TYPES, is_utc=True) is None

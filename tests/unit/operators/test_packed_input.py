@@ -21,6 +21,7 @@ from headrace.operators.table.base import (
     SessionWindows,
     hashes_of,
 )
+from headrace.operators.table.declarations import TableWatermarkDeclaration, TableWatermarkSpec
 from headrace.operators.table.key_numbers import KeyNumbers
 from headrace.operators.table.packed_input import PackedInput, merged_inputs, rows_of
 from headrace.operators.table.row_steps import arguments_of, column_of
@@ -33,6 +34,7 @@ from headrace.operators.table.steps import (
     StepColumn,
     Where,
 )
+from headrace.operators.table.timed_way import TimedWay
 from headrace.state.key_secret import KeySecret
 
 SECRET = KeySecret(b"0123456789abcdef")
@@ -162,12 +164,47 @@ def test_rows_of_a_task_are_put_into_sessions(key, column):
     )
 
 
+ENTRY = "named_struct('v', named_struct('f0', `v`), 'w', CAST(1L AS TINYINT))"
+
+
+@pytest.mark.parametrize("condition", ["true", "`v` % 2L = 0L"])
+@pytest.mark.parametrize("is_in_row", [False, True])
+def test_the_values_of_a_group_become_one_list(condition, is_in_row):
+    item = f"collect_list({ENTRY}) FILTER (WHERE {condition})"
+    if is_in_row:
+        item = f"named_struct('a', CAST(NULL AS BINARY), 'r', {item})"
+    each = packed(InputSpec(0, 0, ("s",), group_by=("s",), items=((item, "a0"),)))
+    parts = received(each, ROWS.slice(0, 20), ROWS.slice(20, 3), ROWS.slice(23))
+    made = [row for inputs in parts if inputs for row in inputs[0].to_pylist()]
+    expected: dict[str | None, list[object]] = {row["s"]: [] for row in ROWS.to_pylist()}
+    for row in ROWS.to_pylist():
+        if condition == "true" or row["v"] % 2 == 0:
+            expected[row["s"]].append({"v": {"f0": row["v"]}, "w": 1})
+    found = {row["s"]: row["a0"]["r"] if is_in_row else row["a0"] for row in made}
+    assert len(made) == len(found)
+    assert found == expected
+
+
+def test_rows_are_done_with_before_their_time_is_read_off_them():
+    declaration = TableWatermarkDeclaration(output=(N, V, S), watermark=TableWatermarkSpec("`v` + 1L"))
+    each = TimedWay(packed(steps=(Where("`v` < 40L"),)), declaration, "vertex")
+    highest: list[int] = []
+    rows = list(each.rows([ROWS, ROWS.slice(45), ROWS.slice(0, 3)], highest, None))
+    assert [table.num_rows for table in rows] == [40, 0, 3]
+    assert highest == [40, 3]
+
+
+def test_a_time_that_only_spark_can_compute_is_none_of_ours():
+    declaration = TableWatermarkDeclaration(output=(N, V, S), watermark=TableWatermarkSpec("hash(`v`)"))
+    assert TimedWay(packed(), declaration, "vertex").time is None
+
+
 @pytest.mark.parametrize(
     "spec",
     [
         InputSpec(0, 0, ("n",), items=(("uuid()", "id"),)),
         InputSpec(0, 0, ("n",), where="upper(`s`) = 'A'"),
-        InputSpec(0, 0, ("n",), group_by=("n",), items=(("collect_list(`v`)", "a0"),)),
+        InputSpec(0, 0, ("n",), group_by=("n",), items=(("collect_set(`v`)", "a0"),)),
         InputSpec(0, 0, ("n",), group_by=("n",), session=SessionWindows("s", 1000)),
         InputSpec(0, 0, ("n",), group_by=("n", "s"), items=(("count(1)", "rows"),)),
     ],
@@ -230,7 +267,7 @@ def test_a_result_that_does_not_fit_is_left_to_spark():
 
 
 class Batches:
-    takes_batches = True
+    takes_batches = gives_rows = True
 
     def __call__(self, rows):
         return rows
@@ -240,7 +277,7 @@ class Batches:
     "each",
     [
         call(lambda n: n, "n", pa.int64(), is_pandas=True),
-        call(Batches(), "n", pa.int64()),
+        call(Batches(), "n", pa.list_(pa.struct([("f0", pa.int64())]))),
         call(lambda n: n, "n", pa.timestamp("us")),
         call(lambda n: n, "n", pa.decimal128(10, 2)),
         call(lambda n: [n], "n", pa.list_(pa.int64())),

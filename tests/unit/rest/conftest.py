@@ -22,6 +22,7 @@ from headrace.connectors.sequence import NumberSequenceSource
 from headrace.datastream.functions import KeyedProcessFunction, RuntimeContext
 from headrace.datastream.state import ValueStateDescriptor
 from headrace.graph.job_graph import JobGraph
+from headrace.metrics.executor_usage import ExecutorUsage
 from headrace.rest.application import RestApplication, archive
 from headrace.rest.context import Executor, RestContext
 from headrace.rest.http import Response
@@ -95,6 +96,8 @@ class OneExecutor:
                 max_memory=2**30,
                 used_memory=2**20,
                 is_elastic=self.is_elastic,
+                usage=ExecutorUsage(heap_used=2**22, heap_max=2**30, python_used=2**23, gc_count=3),
+                managed_memory=2**24,
             )
         ]
 

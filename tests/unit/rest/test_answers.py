@@ -333,3 +333,32 @@ def test_logs_are_listed_and_read(cluster: RestCluster) -> None:
     assert cluster.ask("GET", "/taskmanagers/driver/logs/stdout").body == b"out\n"
     assert cluster.ask("GET", "/taskmanagers/driver/logs/other").status == 404
     assert cluster.ask("GET", "/taskmanagers/17/log").status == 404
+
+
+def test_the_memory_of_an_executor_is_what_its_processes_take(cluster):
+    wanted = [
+        "Status.JVM.Memory.Heap.Used",
+        "Status.Python.Memory.Used",
+        "Status.Flink.Memory.Managed.Used",
+        "Status.Flink.Memory.Managed.Total",
+        "Status.JVM.GarbageCollector.All.Count",
+        "Status.Spark.Memory.Storage.Used",
+    ]
+    found = cluster.get(f"/taskmanagers/driver/metrics?get={','.join(wanted)}")
+    assert [each["id"] for each in found] == wanted
+    assert [int(each["value"]) for each in found] == [2**22, 2**23, 2**23, 2**24, 3, 2**20]
+    details = cluster.get("/taskmanagers/driver")
+    assert details["metrics"]["heapUsed"] == 2**22
+    assert details["hardware"]["managedMemory"] == 2**24
+
+
+def test_subtasks_say_how_late_barriers_and_watermarks_are(running, cluster):
+    vertex = running.master.job.vertices[-1].vertex_id
+    base = f"/jobs/{running.job_id}/vertices/{vertex}/subtasks/0/metrics"
+    wanted = ["checkpointStartDelayNanos", "checkpointAlignmentTime", "watermarkLag"]
+    found = {each["id"]: int(each["value"]) for each in cluster.get(f"{base}?get={','.join(wanted)}")}
+    assert set(found) == set(wanted)
+    assert all(value >= 0 for value in found.values())
+    watermark = int(cluster.get(f"{base}?get=currentInputWatermark")[0]["value"])
+    # Both are asked one after the other, and time goes on.
+    assert 0 <= cluster.dispatcher.now_ms() - watermark - found["watermarkLag"] < 60_000

@@ -31,6 +31,14 @@ def test_epochs_are_told_by_their_parts_with_checkpoints_behind_them(
     assert {mark["is-savepoint"] for mark in marked} == {False}
 
 
+def test_a_job_says_why_it_runs_in_epochs(cluster: RestCluster, running: LiveJob) -> None:
+    assert cluster.get(f"/jobs/{running.job_id}/headrace/exchange") == {
+        "kind": "blocking",
+        "reason": "headrace.exchange.kind is auto",
+        "could-be-live": False,
+    }
+
+
 def test_only_new_epochs_are_sent_to_who_knows_the_others(cluster: RestCluster, running: LiveJob) -> None:
     path = f"/jobs/{running.job_id}/epochs"
     last = cluster.get(path)["epochs"][-1]["epoch"]

@@ -17,7 +17,7 @@ from headrace.common.watermark_strategy import TimestampAssigner, WatermarkStrat
 from headrace.connectors.blackhole import BlackholeSink
 from headrace.connectors.sequence import NumberSequenceSource
 from headrace.datastream import DataStream, StreamExecutionEnvironment
-from headrace.datastream.connectors.file_system import FileSink
+from headrace.datastream.connectors.file_system import BucketAssigner, FileSink
 from headrace.datastream.functions import (
     CheckpointedFunction,
     FunctionInitializationContext,
@@ -113,7 +113,7 @@ PROGRAMS = {"counting": counting, "tumbling": tumbling, "sliding": sliding, "bat
 
 
 def stop_in_the_middle(
-    program: Any, target: Path, *, parallelism: int, sink: str, start_from: str | None = None
+    program: Any, target: Path, *, parallelism: int, sink: str | FileSink, start_from: str | None = None
 ) -> str:
     """Run two epochs, stop with a savepoint, and return where it is."""
     options = {**EVERY_EPOCH, **({"execution.state-recovery.path": start_from} if start_from else {})}
@@ -124,7 +124,12 @@ def stop_in_the_middle(
             asked.append(job.master.stop_with_savepoint(str(target), drain=False))
 
     start_watched(
-        program, stop, parallelism=parallelism, max_records=4, options=options, sink=MarkedSink(sink)
+        program,
+        stop,
+        parallelism=parallelism,
+        max_records=4,
+        options=options,
+        sink=MarkedSink(sink) if isinstance(sink, str) else sink,
     ).job.wait()
     return asked[0].result(10)
 
@@ -156,6 +161,31 @@ def test_a_job_that_stops_and_comes_back_with_any_parallelism_gives_the_same(
         assert len(set(output)) == len(output)
         assert NUMBERS - len(output) <= 2 * steps[-1]
         assert set(output) <= set(range(NUMBERS))
+
+
+@pytest.mark.parametrize("kind", ["blocking", "pipelined"])
+def test_a_job_that_comes_back_with_another_output_directory_writes_each_record_once(
+    kind: str, tmp_path: Path
+) -> None:
+    def files_in(name: str) -> FileSink:
+        builder = FileSink.for_row_format(str(tmp_path / name), Encoder.simple_string_encoder())
+        return builder.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner()).build()
+
+    def lines_in(name: str) -> list[str]:
+        return [line for path in (tmp_path / name).glob("part-*") for line in path.read_text().splitlines()]
+
+    expected = sorted(map(str, run(counting, parallelism=1).output))
+    savepoint = stop_in_the_middle(counting, tmp_path, parallelism=2, sink=files_in("first"))
+    assert lines_in("first") == [], "files are open: they are not full, and not old enough"
+    savepoint = stop_in_the_middle(
+        counting, tmp_path, parallelism=3, sink=files_in("second"), start_from=savepoint
+    )
+    options = {"execution.state-recovery.path": savepoint, "headrace.exchange.kind": kind}
+    run(counting, parallelism=2, options=options, sink=files_in("third"))
+
+    found = [lines_in(name) for name in ("first", "second", "third")]
+    assert all(found), "each has what was written while it was the sink's directory"
+    assert sorted(line for lines in found for line in lines) == expected
 
 
 @pytest.mark.parametrize("name", ["counting", "tumbling", "sliding"])

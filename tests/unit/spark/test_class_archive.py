@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from headrace.spark import class_archive
 from headrace.spark.class_archive import archive_options
 
 
@@ -17,7 +18,14 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, st
     java = tmp_path / "java" / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.touch()
+    monkeypatch.setattr(class_archive, "_IN_CONTAINERS", (str(tmp_path / "container"),))
     return {"JAVA_HOME": str(java.parent.parent)}
+
+
+@pytest.fixture
+def in_container(environment: dict[str, str], tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "container").touch()
+    return environment
 
 
 def written_file(options: str) -> Path:
@@ -26,12 +34,19 @@ def written_file(options: str) -> Path:
     return Path(found[1])
 
 
-def test_the_first_program_writes_no_archive(environment: dict[str, str]) -> None:
-    assert archive_options("streams", "", environment) == ""
+def test_the_first_program_in_a_container_writes_no_archive(in_container: dict[str, str]) -> None:
+    assert archive_options("streams", "", in_container) == ""
+    assert written_file(archive_options("streams", "", in_container))
 
 
-def test_the_second_program_writes_the_archive_that_later_ones_use(environment: dict[str, str]) -> None:
-    archive_options("streams", "", environment)
+@pytest.mark.parametrize("name", ["CI", "KUBERNETES_SERVICE_HOST", "container"])
+def test_the_first_program_where_programs_get_a_new_home_writes_no_archive(
+    environment: dict[str, str], name: str
+) -> None:
+    assert archive_options("streams", "", {**environment, name: "yes"}) == ""
+
+
+def test_the_first_program_writes_the_archive_that_later_ones_use(environment: dict[str, str]) -> None:
     partial = written_file(archive_options("streams", "", environment))
     partial.write_bytes(b"classes")
     assert archive_options("streams", "", environment) == ""  # it may not be complete yet
@@ -47,17 +62,17 @@ def test_the_second_program_writes_the_archive_that_later_ones_use(environment: 
 
 
 def test_streams_and_tables_have_archives_of_their_own(environment: dict[str, str]) -> None:
-    for kind in ("streams", "tables"):
-        archive_options(kind, "", environment)
     paths = {written_file(archive_options(kind, "", environment)) for kind in ("streams", "tables")}
     assert len(paths) == 2
 
 
 def test_another_java_has_an_archive_of_its_own(environment: dict[str, str]) -> None:
-    archive_options("streams", "", environment)
-    archive_options("streams", "", environment)
-    os.utime(Path(environment["JAVA_HOME"], "bin", "java"), (1, 1))
+    before = written_file(archive_options("streams", "", environment))
+    before.touch()
     assert archive_options("streams", "", environment) == ""
+    os.utime(Path(environment["JAVA_HOME"], "bin", "java"), (1, 1))
+    after = written_file(archive_options("streams", "", environment))
+    assert after.name.split(".")[0] != before.name.split(".")[0]
 
 
 def test_archives_that_nobody_used_for_months_are_removed(environment: dict[str, str]) -> None:

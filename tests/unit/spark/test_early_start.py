@@ -116,6 +116,26 @@ def test_the_context_has_all_that_pyspark_would_set(spark: EarlySpark) -> None:
     assert dict(missing) == {}, "Spark is started a second time where the first start lacks one of them"
 
 
+def test_a_spark_with_threads_for_live_jobs_is_used_by_those_that_need_no_more(
+    home: Path, asked: list[Any], tmp_path: Path
+) -> None:
+    early = EarlySpark(Configuration(), ApplicationLog(tmp_path), "streams", 32)
+    try:
+        variables = dict(early._expected)
+
+        def fits(needed: int) -> bool:
+            threads = early.threads_for(needed)
+            settings = early_start.spark_settings(Configuration(), ApplicationLog(tmp_path), threads)
+            return early.fits(settings, variables, os.getcwd())
+
+        assert [fits(needed) for needed in (1, 6, 32)] == [True, True, True]
+        assert not fits(33), "it has too few threads"
+        assert not fits(0), "a job in epochs would run more tasks at once than there are cores"
+    finally:
+        early.abandon()
+        early.process.wait(10)
+
+
 def test_settings_of_the_program_start_another(spark: EarlySpark, tmp_path: Path) -> None:
     assert not _fits(spark, tmp_path, spark_driver_memory="3g")
 

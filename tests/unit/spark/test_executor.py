@@ -61,7 +61,7 @@ def spark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[SparkExec
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     # PySpark's threads ask the Java process of an earlier test for its context, which may have been stopped.
     monkeypatch.setattr(SparkContext, "_gateway", None)
-    monkeypatch.setattr(executor, "spark_context", lambda *_, **__: SimpleNamespace())
+    monkeypatch.setattr(executor, "spark_context", lambda *_, **__: SimpleNamespace(_jsc=None))
     monkeypatch.setattr(executor, "SparkEpochRunner", lambda *_: SimpleNamespace(close=lambda: None))
     monkeypatch.setattr(executor, "JobMaster", Master)
     monkeypatch.setattr(executor, "ship", lambda *_: ((), WorkerKind()))

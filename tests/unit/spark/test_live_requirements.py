@@ -13,9 +13,9 @@ from headrace.common import WatermarkStrategy
 from headrace.config import Configuration
 from headrace.connectors.datagen import DataGeneratorSource
 from headrace.errors import ConfigurationError
-from headrace.spark import live_requirements, slots
+from headrace.spark import live_options, live_requirements, slots
 from headrace.spark.cluster import SparkExecutorInfo
-from headrace.spark.live_requirements import check_live, needed_slots, runs_live
+from headrace.spark.live_requirements import check_live, choose_exchange, needed_slots
 from headrace.spark.pipelined_exchange import check_version
 from tests.unit.runtime.jobs import job_graph, make_env
 
@@ -47,6 +47,10 @@ def endless_job(monkeypatch: pytest.MonkeyPatch) -> Any:
     return job_graph(env, "numbers")
 
 
+def runs_live(job: Any, configuration: Configuration) -> bool:
+    return choose_exchange(job, configuration).is_live
+
+
 def in_epochs_because(job: Any, caplog: pytest.LogCaptureFixture, settings: dict[str, str]) -> str:
     """Return what the log says about a job that leaves the choice to us."""
     caplog.clear()
@@ -75,7 +79,10 @@ def test_endless_jobs_run_live_where_spark_gets_the_threads_they_need(endless_jo
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        ({"headrace.spark.master": "spark://host:7077"}, "on a cluster, live mode takes a slot for each"),
+        (
+            {"headrace.spark.master": "spark://host:7077"},
+            "on a cluster, live mode takes a slot for each subtask (4 here); set headrace.exchange.kind: pipelined",
+        ),
         ({"headrace.epoch.max-records": "10"}, "headrace.epoch.max-records is set"),
         ({"taskmanager.numberOfTaskSlots": "2"}, "it has 4 subtasks, and there are 2 slots"),
         ({"execution.runtime-mode": "BATCH"}, "its input has an end"),
@@ -87,6 +94,20 @@ def test_endless_jobs_run_in_epochs_for_a_reason(
     endless_job: Any, settings: dict[str, str], reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert in_epochs_because(endless_job, caplog, settings).startswith(reason)
+
+
+def test_the_choice_says_why_and_whether_the_job_could_run_live(job: Any, endless_job: Any) -> None:
+    bounded = choose_exchange(job, Configuration({}))
+    assert (bounded.describe(), bounded.could_be_live) == ("runs in epochs: its input has an end", False)
+    here = choose_exchange(endless_job, Configuration({}))
+    assert (here.describe(), here.could_be_live) == ("runs live: its input has no end", True)
+    limited = choose_exchange(endless_job, Configuration({"taskmanager.numberOfTaskSlots": "2"}))
+    assert (limited.is_live, limited.could_be_live) == (False, True)
+    asked = choose_exchange(endless_job, Configuration({"headrace.exchange.kind": "blocking"}))
+    assert (asked.describe(), asked.could_be_live) == (
+        "runs in epochs: headrace.exchange.kind is blocking",
+        False,
+    )
 
 
 def test_a_spark_that_runs_already_must_have_room_for_others_too(
@@ -119,8 +140,8 @@ def test_a_setting_of_a_spark_that_runs_already_is_no_reason_to_refuse_who_did_n
 def test_hundreds_of_processes_are_only_started_for_who_asks_for_them(
     endless_job: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(live_requirements, "_MOST_PER_CORE", 1)
-    monkeypatch.setattr(live_requirements.os, "cpu_count", lambda: 3)
+    monkeypatch.setattr(live_options, "_MOST_PER_CORE", 1)
+    monkeypatch.setattr(live_options.os, "cpu_count", lambda: 3)
     said = in_epochs_because(endless_job, caplog, {})
     assert said == "it has 4 subtasks, too many for 3 cores unless asked for"
     assert runs_live(endless_job, Configuration(LIVE))

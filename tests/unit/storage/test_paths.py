@@ -88,6 +88,18 @@ def test_an_empty_path_is_refused() -> None:
         locate("", who="FileSink")
 
 
+def test_another_place_in_the_same_storage_is_reached_with_the_same_keys(tmp_path: Path) -> None:
+    bucket = Location("s3://key:secret@mine/out?endpoint_override=localhost:9000", "mine/out")
+    assert str(bucket.child("before")) == "s3://mine/out/before"
+    assert bucket.reach("s3://other/before", who="FileSink") == Location(bucket.root, "other/before")
+    cluster = Location("hdfs://somebody@host:9000/out", "/out")
+    assert cluster.reach("hdfs://host:9000/before", who="FileSink") == Location(cluster.root, "/before")
+
+    here = Location("", str(tmp_path))
+    assert cluster.reach(str(here), who="FileSink") == here
+    assert here.reach(str(here.child("a?b")), who="FileSink") == here.child("a?b")
+
+
 def test_local_places_are_absolute_however_they_are_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

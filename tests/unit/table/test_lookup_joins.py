@@ -40,6 +40,16 @@ def test_the_key_is_what_columns_of_the_table_equal(t_env: TableEnvironment):
     assert "where=[(rate > CAST(small AS DOUBLE))]" in inner
 
 
+def test_columns_of_the_table_are_computed_of_what_is_found(t_env: TableEnvironment):
+    inner = t_env.explain_sql(
+        f"SELECT k, d.twice FROM l JOIN computed {AS_OF} AS d ON l.k = d.id AND d.twice > 2"
+    )
+    assert "LookupJoin(lookup=[lookup of computed(k)], joinType=[INNER]" in inner
+    assert "(id * CAST(2 AS BIGINT)) > CAST(2 AS BIGINT)" in inner
+    left = t_env.explain_sql(f"SELECT k, d.* FROM l LEFT JOIN computed {AS_OF} AS d ON l.k = d.id")
+    assert "IS NOT NULL" in left
+
+
 @pytest.mark.parametrize(
     ("rest", "message"),
     [
@@ -52,7 +62,7 @@ def test_the_key_is_what_columns_of_the_table_equal(t_env: TableEnvironment):
             f"LEFT JOIN d {AS_OF} ON l.k = d.id AND d.rate > 1",
             "LEFT JOIN with FOR SYSTEM_TIME AS OF and cond",
         ),
-        (f"JOIN computed {AS_OF} AS d ON l.k = d.id", "which has computed columns or a watermark"),
+        (f"JOIN computed {AS_OF} AS d ON l.k = d.twice", "a lookup join needs an equality with a column"),
         (f"JOIN files {AS_OF} AS d ON l.k = d.id", "files are looked up as a whole, not by key"),
         (f"JOIN g {AS_OF} AS d ON l.k = d.id", "cannot be looked up in a table with 'connector' = 'datagen'"),
     ],

@@ -628,7 +628,7 @@ def test_two_columns_of_one_name_are_refused(t_env):
 
 
 def test_a_column_that_is_not_there_comes_with_the_nearest(t_env):
-    with pytest.raises(AttributeError, match="no method 'user'; did you mean 'user_id'"):
+    with pytest.raises(AttributeError, match="no column or method 'user'; did you mean 'user_id'"):
         t_env.from_path("clicks").user  # noqa: B018  # it is asked for
 
 

@@ -30,7 +30,7 @@ class TypeInformation:
         return obj
 
     def from_internal_type(self, obj: Any) -> Any:
-        """Return the value that an internal form stands for."""
+        """Return the value for an internal form."""
         return obj
 
     def _parts(self) -> tuple[object, ...]:
@@ -54,7 +54,7 @@ class TypeInformation:
 
 
 def checked_type(given: object, what: str) -> TypeInformation:
-    """Return what was given as a type; say what to give instead if it is none."""
+    """Return the given type; raise an error that says what to pass if it is not a type."""
     if isinstance(given, TypeInformation):
         return given
     hint = "call it: Types.STRING()" if callable(given) else "use one of Types, such as Types.STRING()"

@@ -41,7 +41,7 @@ class RowTypeInfo(TypeInformation):
         return list(self._field_names)
 
     def get_field_index(self, field_name: str) -> int:
-        """Return the position of a field, or -1 if there is none of that name."""
+        """Return the position of a field, or -1 if no field has that name."""
         return self._field_names.index(field_name) if field_name in self._field_names else -1
 
     def get_field_types(self) -> list[TypeInformation]:
@@ -74,7 +74,7 @@ class RowTypeInfo(TypeInformation):
         return (kind, *values)
 
     def from_internal_type(self, obj: Any) -> Any:
-        """Return the row with names and kind; a row comes back as it is."""
+        """Return the row with names and kind; a Row is returned unchanged."""
         if obj is None or isinstance(obj, Row):
             return obj
         kind, *values = obj
@@ -152,7 +152,7 @@ class TupleTypeInfo(TypeInformation):
         return tuple(field.to_internal_type(value) for field, value in pairs)
 
     def from_internal_type(self, obj: Any) -> tuple[Any, ...] | None:
-        """Return the tuple that internal forms of the fields stand for."""
+        """Return the tuple for the internal forms of its fields."""
         if obj is None:
             return None
         pairs = zip(self._field_types, obj, strict=True)

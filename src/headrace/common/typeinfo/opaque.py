@@ -19,7 +19,7 @@ class PickledBytesTypeInfo(TypeInformation):
 
 
 class ExternalTypeInfo(TypeInformation):
-    """A type of the Table API that stands in a stream; behaves as the type it wraps.
+    """A type of the Table API used in a stream; it behaves like the type it wraps.
 
     Args:
         type_info: The type.

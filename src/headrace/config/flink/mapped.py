@@ -117,7 +117,6 @@ def _codec(value: str) -> Mapping[str, str]:
 
 
 def _secret_variables(value: str) -> Mapping[str, str]:
-    """Read `env:NAME,secret:S,key:K;env:...`."""
     settings = {}
     for each in value.split(";"):
         parts = dict(part.split(":", 1) for part in each.split(",") if ":" in part)

@@ -25,7 +25,7 @@ _BUFFERS = no_effect(
     "buffers of live jobs are bounded in bytes: use spark.shuffle.streaming.writerMaxMemory and readerMaxMemory; in "
     "epochs Spark's shuffle has them"
 )
-_CLASSES = no_effect("no Java code of the user's is loaded")
+_CLASSES = no_effect("headrace does not load Java code of programs")
 _KRYO = no_effect("values are serialized by their declared type, or pickled")
 _WORKERS = no_effect("functions run inside the Python worker that holds the task")
 _BATCH = no_effect("Spark runs batch queries with its own operators: use spark.sql.*")
@@ -34,7 +34,7 @@ _ROCKSDB_METRICS = refused(
     "RocksDB's own metrics are not reported: use state.latency-track.keyed-state-enabled and the metrics of state sizes"
 )
 _ROCKSDB_MERGES = no_effect("RocksDB merges its files by itself")
-_FORST = refused("there is no ForSt: use state.backend.type: rocksdb and state.backend.rocksdb.*")
+_FORST = refused("headrace has no ForSt backend: use state.backend.type: rocksdb and state.backend.rocksdb.*")
 _DSTL = no_effect("every epoch writes the changes of state, and only them, to execution.checkpointing.dir")
 _ZOOKEEPER = refused(
     "leaders are elected without ZooKeeper: use high-availability.type: filesystem with high-availability.storageDir"
@@ -52,10 +52,10 @@ _LIMITS = refused(
     "use spark.kubernetes.driver.limit.cores, spark.kubernetes.executor.limit.cores, or a pod template"
 )
 _HISTORY = refused(
-    "there is no history server: a session keeps its ended jobs (jobstore.*), also across restarts with "
+    "headrace has no history server: a session keeps its ended jobs (jobstore.*), also across restarts with "
     "jobmanager.archive.fs.dir"
 )
-_JMX = refused("there is no JMX: use metrics.reporters, or GET /metrics for Prometheus")
+_JMX = refused("headrace has no JMX reporter: use metrics.reporters, or GET /metrics for Prometheus")
 _EVENTS = refused(
     "events are not reported separately: traces.reporters reports checkpoints and restarts, and REST lists exceptions"
 )
@@ -73,7 +73,9 @@ _SPECULATION = refused(
     "leave slow hosts out with spark.excludeOnFailure.enabled"
 )
 _SLOW_TASKS = no_effect("it applies only with execution.batch.speculative.enabled, which is not supported")
-_PROFILER = refused("there is no Java profiler: rest.flamegraph.enabled shows where tasks spend their time")
+_PROFILER = refused(
+    "headrace has no Java profiler: rest.flamegraph.enabled shows where tasks spend their time"
+)
 _LISTENER = refused(
     "listeners are Java classes: use the JobClient that execute_async() returns, or poll REST"
 )
@@ -87,7 +89,7 @@ _CLIENT_RETRIES = no_effect(
     "requests of the command line and of sessions have one time limit, client.timeout"
 )
 _THREADS = no_effect("the server answers each request in a thread of its own")
-_CEP = no_effect("there is no CEP library")
+_CEP = no_effect("headrace has no CEP library: use MATCH_RECOGNIZE")
 _RECOVERY = refused("a batch job starts over when its driver is lost: store intermediate results in tables")
 _RESULTS = no_effect("an application has one job: use job-result-store.*")
 _MERGING = no_effect(
@@ -121,7 +123,9 @@ _PROCESSES: Final = {
     "taskmanager.collect-sink.port": no_effect("results are collected through Spark's driver"),
     "taskmanager.network.": _NETWORK,
     "taskmanager.network.memory.": _BUFFERS,
-    "taskmanager.network.hybrid-shuffle.": refused("there is no hybrid shuffle: use headrace.exchange.kind"),
+    "taskmanager.network.hybrid-shuffle.": refused(
+        "headrace has no hybrid shuffle: use headrace.exchange.kind"
+    ),
     "taskmanager.runtime.": _BATCH,
     "taskmanager.log.path": no_effect("Spark keeps the logs of executors: `headrace logs`"),
     "taskmanager.load-balance.mode": no_effect("Spark places tasks: use spark.locality.wait"),
@@ -225,7 +229,7 @@ _CODE: Final = {
         "`headrace run -d` and `headrace session` have no pid files: `headrace list` finds them"
     ),
     "env.ssh.opts": no_effect("clusters are started with Spark's own scripts: use SPARK_SSH_OPTS"),
-    "env.hbase.conf.dir": refused("there is no connector for HBase"),
+    "env.hbase.conf.dir": refused("headrace has no connector for HBase"),
     "env.stdout-err.redirect-to-file": no_effect("output already goes to workers.log: docs/deployment.md"),
     "classloader.": _CLASSES,
     "pipeline.jars": _CLASSES,
@@ -280,7 +284,6 @@ _JOBS: Final = {
     "execution.batch.speculative.enabled": _SPECULATION,
     "execution.batch.speculative.": _SLOW_TASKS,
     "slow-task-detector.": _SLOW_TASKS,
-    "execution.buffer-timeout.enabled": refused("set execution.buffer-timeout.interval instead"),
     "execution.checkpointing.cleaner.parallel-mode": no_effect(
         "old checkpoints are deleted in the background"
     ),

@@ -39,7 +39,7 @@ _OPTIONS: Final[Mapping[str, frozenset[str]]] = {
 _REFUSALS: Final[Mapping[str, str]] = {
     "prometheus": "the reporters of Prometheus have no such option: an error when the program starts",
     "OpenTelemetry": "the reporters of OpenTelemetry have no such option: an error when the program starts",
-    "influxdb": "there is no reporter of InfluxDB: use that of OpenTelemetry, StatsD or Prometheus",
+    "influxdb": "headrace has no InfluxDB reporter: use OpenTelemetry, StatsD or Prometheus",
 }
 _NOTES: Final[Mapping[str, str]] = {
     "OpenTelemetry.exporter.protocol": "`http` only, which is also the default here",
@@ -52,7 +52,7 @@ def answer_of_reporter(key: str) -> tuple[str, str] | None:
 
     Example:
         >>> answer_of_reporter("metrics.reporter.influxdb.host")
-        ('refused', 'there is no reporter of InfluxDB: use that of OpenTelemetry, StatsD or Prometheus')
+        ('refused', 'headrace has no InfluxDB reporter: use OpenTelemetry, StatsD or Prometheus')
         >>> answer_of_reporter("metrics.reporter.prometheus.jobName")
     """
     for prefix in ("metrics.reporter.", "traces.reporter."):

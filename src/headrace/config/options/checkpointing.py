@@ -31,7 +31,7 @@ class ExternalizedCheckpointRetention(Enum):
 
 
 class RecoveryClaimMode(Enum):
-    """Whose a savepoint or checkpoint is that a job starts from."""
+    """Who owns the savepoint or checkpoint a job is restored from."""
 
     #: It stays its owner's: nothing of it is ever deleted. It must stay until the job's first checkpoint is complete,
     #: for which what is needed of it is copied.
@@ -41,7 +41,7 @@ class RecoveryClaimMode(Enum):
 
 
 class ChangedOperators(Enum):
-    """What becomes of operators of an SQL query that has changed, and that a checkpoint has no state for."""
+    """How to treat operators of a changed SQL query for which a checkpoint has no state."""
 
     #: The job does not start.
     REFUSE = 0

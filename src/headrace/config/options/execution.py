@@ -78,7 +78,10 @@ OPERATOR_CHAINING = (
 OBJECT_REUSE = (
     option("pipeline.object-reuse", bool)
     .default(False)
-    .describe("Whether functions promise not to keep or change the records they receive.")
+    .describe(
+        "Set it to true only if functions neither keep nor change the records they receive: records are then passed "
+        "without a copy."
+    )
 )
 AUTO_WATERMARK_INTERVAL = (
     option("pipeline.auto-watermark-interval", timedelta)
@@ -98,6 +101,14 @@ BUFFER_TIMEOUT = (
     )
     .deprecates("execution.buffer-timeout")
 )
+BUFFER_TIMEOUT_ENABLED = (
+    option("execution.buffer-timeout.enabled", bool)
+    .default(True)
+    .describe(
+        "Whether records of a live job are sent before their buffer is full, when others that follow keep the subtask "
+        "busy for longer than `execution.buffer-timeout.interval`."
+    )
+)
 GLOBAL_JOB_PARAMETERS = (
     option("pipeline.global-job-parameters", dict[str, str])
     .default({})
@@ -115,7 +126,7 @@ TASK_CANCELLATION_INTERVAL = (
     option("task.cancellation.interval", timedelta)
     .default(timedelta(seconds=30))
     .describe(
-        "How often a cancelled task that has not ended is looked at: `spark.task.reaper.pollingInterval`."
+        "How often headrace checks whether a cancelled task has ended: `spark.task.reaper.pollingInterval`."
     )
 )
 TASK_CANCELLATION_TIMEOUT = (

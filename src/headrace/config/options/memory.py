@@ -102,7 +102,7 @@ EXECUTOR_METASPACE = _size(
 EXECUTOR_OVERHEAD_FRACTION = _fraction(
     "taskmanager.memory.jvm-overhead.fraction",
     0.1,
-    "Which part of the process is for threads, compiled code and the like.",
+    "The fraction of the process memory for threads, compiled code and other overhead.",
 )
 EXECUTOR_OVERHEAD_MIN = _size("taskmanager.memory.jvm-overhead.min", 192, "Its minimum.")
 EXECUTOR_OVERHEAD_MAX = _size("taskmanager.memory.jvm-overhead.max", 1024, "Its maximum.")
@@ -139,7 +139,7 @@ DRIVER_METASPACE = _size(
 DRIVER_OVERHEAD_FRACTION = _fraction(
     "jobmanager.memory.jvm-overhead.fraction",
     0.1,
-    "Which part of the process is for threads, compiled code and the like.",
+    "The fraction of the process memory for threads, compiled code and other overhead.",
 )
 DRIVER_OVERHEAD_MIN = _size("jobmanager.memory.jvm-overhead.min", 192, "Its minimum.")
 DRIVER_OVERHEAD_MAX = _size("jobmanager.memory.jvm-overhead.max", 1024, "Its maximum.")

@@ -88,7 +88,7 @@ def _scope(key: str, default: str, whose: str, variables: tuple[str, ...]) -> Co
 SCOPE_DELIMITER = (
     option("metrics.scope.delimiter", str)
     .default(".")
-    .describe("Between the parts of an identifier.")
+    .describe("The separator between the parts of an identifier.")
     .checked_by(lambda value: None if len(value) == 1 else "one character")
 )
 SCOPE_JM = _scope("jm", "<host>.jobmanager", "of the driver", _JM)

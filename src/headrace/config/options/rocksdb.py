@@ -10,7 +10,7 @@ from headrace.config.option import option
 
 __all__ = ["CompactionStyle", "PredefinedOptions", "TimerStore"]
 
-_COPY = "a copy is built from state files, which RocksDB's own files are no part of"
+_COPY = "copies are built from headrace's state files, not from RocksDB's own"
 _MB = 1 << 20
 
 
@@ -35,7 +35,7 @@ class CompactionStyle(Enum):
 
 
 class TimerStore(Enum):
-    """Values of `state.backend.rocksdb.timer-service.factory`."""
+    """Where timers are kept: the values of `state.backend.rocksdb.timer-service.factory`."""
 
     ROCKSDB = 0
     #: Refused: timers are always stored with the rest.
@@ -68,7 +68,9 @@ MEMORY_PER_WORKER = (
 MEMORY_FIXED_PER_SLOT = (
     option("state.backend.rocksdb.memory.fixed-per-slot", MemorySize)
     .no_default()
-    .describe("The same, under Flink's key; if set, it counts. A slot is a Python worker process here.")
+    .describe(
+        "The same limit under Flink's key, which takes precedence. A slot is a Python worker process here."
+    )
     .checked_by(_positive)
 )
 MEMORY_FIXED_PER_TM = (

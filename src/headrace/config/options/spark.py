@@ -16,7 +16,8 @@ CLASS_ARCHIVE = (
     .default(True)
     .describe(
         "Whether a Spark on this machine starts with an archive of its classes, which saves half of the processor "
-        "time. Java writes it when the second program has ended, to the user's cache directory (70 to 170 MB)."
+        "time. Java writes it when the first program has ended, to the user's cache directory (70 to 170 MB); in "
+        "containers, and where the variable CI is set, the second one."
     )
 )
 TASK_RETRIES = (

@@ -192,7 +192,7 @@ LEGACY_CAST = (
 NON_DETERMINISTIC = (
     option("table.optimizer.non-deterministic-update.strategy", str)
     .default("IGNORE")
-    .describe("What is done about functions that return another value when a row is retracted.")
+    .describe("How to handle functions that return another value when a row is retracted.")
     .checked_by(only("IGNORE", "such functions are not looked for"))
 )
 MINI_BATCH = (

@@ -9,7 +9,7 @@ from headrace.config.option import option
 
 
 class RetryStrategy(Enum):
-    """What becomes of a call that fails."""
+    """Whether a failed call is retried."""
 
     NO_RETRY = "NO_RETRY"
     FIXED_DELAY = "FIXED_DELAY"

@@ -21,5 +21,8 @@ class DatagenFactory:
             raise options.error("datagen has no metadata columns")
         generated = read_generated(options, [(column.name, column.type) for column in columns])
         return RangeTableSource(
-            tuple(map(field_sql, generated.fields)), generated.count, float(generated.rate)
+            tuple(map(field_sql, generated.fields)),
+            generated.count,
+            float(generated.rate),
+            generated.fields,
         )

@@ -34,8 +34,8 @@ class DataGeneratorSource(base.Source):
             method `batch`, that is called with a range of indexes and returns a `Batch`.
         count: How many records to make over all subtasks; None means without end.
         rate_per_second: At most how many records a second over all subtasks; None means as fast as the job
-            takes them. A job that has fallen behind catches up: record k is due k / rate seconds after the
-            start.
+            takes them. A job that has fallen behind catches up: record k is due k / rate seconds after
+            the first was asked for.
         type_info: The type of the records, for those who build the stream.
 
     Raises:
@@ -119,7 +119,8 @@ class _GeneratorEnumerator(base.KnownSplits):
         )
         self._rate = rate
         self._clock = clock
-        self._started = clock()
+        #: When records were first asked for: starting Spark takes seconds, which are not to be caught up with.
+        self._started: float | None = None
         #: Where each split stood when it was first planned; the rate counts from there.
         self._origins: dict[str, int] = {}
         #: When each split that had to wait has its next record due, in seconds of the clock.
@@ -145,8 +146,11 @@ class _GeneratorEnumerator(base.KnownSplits):
         """Return the position up to which records are due by now, and note when the next one is."""
         # A restart under another parallelism keeps splits and strides, hence the sum of the splits' rates.
         own_rate = rate / split.stride
+        now = self._clock()
+        if self._started is None:
+            self._started = now
         origin = self._origins.setdefault(split.split_id, position)
-        allowed = origin + math.floor((self._clock() - self._started) * own_rate)
+        allowed = origin + math.floor((now - self._started) * own_rate)
         if allowed > position:
             self._due.pop(split.split_id, None)
         else:

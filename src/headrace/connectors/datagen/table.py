@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
 
 from headrace.connectors import base
+from headrace.connectors.datagen.columns import MOST_ROWS, GeneratedPiece, can_make
+from headrace.connectors.datagen.fields import GeneratedField
 from headrace.errors import JobDefinitionError
 
 
@@ -28,11 +32,13 @@ class RangeTableSource(base.SparkSource):
         columns: Spark SQL over ``id`` for each column.
         count: How many rows; None: without end.
         rate_per_second: At most how many, those of the first second at once; None: as fast as the job takes them.
+        fields: How workers make the same rows; nothing if they cannot.
     """
 
     columns: tuple[str, ...]
     count: int | None = None
     rate_per_second: float | None = None
+    fields: tuple[GeneratedField, ...] = ()
     concurrent_splits = None
 
     def __post_init__(self) -> None:
@@ -57,6 +63,24 @@ class RangeTableSource(base.SparkSource):
     def spark_read(self, slices: Sequence[base.Slice]) -> base.RangeRead:
         (piece,) = slices
         return base.RangeRead(piece.start, piece.end, self.columns)
+
+    @property
+    def is_at_hand(self) -> bool:
+        return True
+
+    def column_pieces(
+        self,
+        slices: Sequence[base.Slice],
+        columns: Sequence[tuple[str, pa.DataType]],
+        wanted: Collection[str],
+    ) -> Sequence[GeneratedPiece] | None:
+        if sum(map(self.records_in, slices)) > MOST_ROWS:
+            return None
+        by_name = dict(zip((name for name, _ in columns), self.fields, strict=False))
+        if not all(name in by_name and can_make(by_name[name]) for name in wanted):
+            return None
+        all_of_it = GeneratedPiece(self.fields, tuple(columns), 0, 0, tuple(wanted))
+        return [replace(all_of_it, start=piece.start, end=piece.end) for piece in slices]
 
     def reached(self, piece: base.Slice) -> base.SplitProgress:
         return base.SplitProgress(piece.end, is_finished=self.count is not None and piece.end >= self.count)

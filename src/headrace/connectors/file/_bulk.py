@@ -134,7 +134,6 @@ class BulkReader(SourceReader):
         return self._progress
 
     def close(self) -> None:
-        """Close the file."""
         self._reading = None
 
     def _take(self, piece: Slice) -> _Reading:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from headrace.connectors import staged_files
 from headrace.connectors.base import Committable, Committer
@@ -69,8 +70,13 @@ class FileCommitter(Committer):
 
     def snapshot(self) -> bytes:
         # What a checkpoint names is safe before it names it: writers sync their files, and here are the names.
-        self._publisher.sync_staged()
-        self._state = replace(self._state, as_of_ms=self._now_ms(), watermark_ms=self._watermark_ms)
+        self._publisher.sync_staged(self._state.paths())
+        self._state = replace(
+            self._state,
+            as_of_ms=self._now_ms(),
+            watermark_ms=self._watermark_ms,
+            directory=str(self._publisher.base),
+        )
         return self._state.encode()
 
     def restore(self, state: bytes) -> None:
@@ -80,6 +86,10 @@ class FileCommitter(Committer):
         segments = [each.payload for each in committables if each.payload.path not in self._committed]
         if committables and not segments:
             return
+        former = self._former() if self._is_recovering else None
+        if former is not None:
+            self._leave(former, segments)
+            segments = []
         is_as_of = self._state.as_of_ms is not None
         now_ms = self._state.as_of_ms if self._state.as_of_ms is not None else self._now_ms()
         watermark_ms = self._state.watermark_ms if is_as_of else self._watermark_ms
@@ -135,10 +145,37 @@ class FileCommitter(Committer):
             self.finish()
             self._publisher.leave()
 
+    # -- another directory -------------------------------------------------------------------------------------
+
+    def _former(self) -> FilePublisher | None:
+        """Return what publishes in the directory of the snapshot, if the sink writes to another one now.
+
+        If nothing was ever staged there, the directory itself may have been moved, and its files are looked for here.
+        """
+        base, former = self._publisher.base, self._state.directory
+        if former is None or former == str(base):
+            return None
+        publisher = self._publisher.at(base.reach(former, who="FileSink"))
+        return publisher if staged_files.exists(publisher.staging) else None
+
+    def _leave(self, former: FilePublisher, segments: Sequence[Segment]) -> None:
+        """Publish, where it was staged, all that was written before the snapshot. Nothing will be added there."""
+        now_ms = self._state.as_of_ms or self._now_ms()
+        plan = roll(self._state.parts, segments, self._policy, now_ms, can_append=self._can_append)
+        parts = [*self._compacted(plan.full), *plan.still_open.values()]
+        former.publish(parts, partial(self._check_not_lost, former))
+        self._mark_all(former, self._with_new(segments, now_ms))
+        self._state = OpenParts()
+
+    def _mark_all(self, publisher: FilePublisher, buckets: Iterable[str]) -> None:
+        if self._partition_commit is not None:
+            for bucket in buckets:
+                publisher.mark(bucket, self._partition_commit.success_file_name)
+
     # -- publishing --------------------------------------------------------------------------------------------
 
     def _publish(self, parts: Iterable[PartFile]) -> None:
-        self._publisher.publish(parts, self._check_not_lost)
+        self._publisher.publish(parts, partial(self._check_not_lost, self._publisher))
 
     def _compacted(self, full: Sequence[PartFile]) -> Sequence[PartFile]:
         """Put small parts of this commit together, if the sink does.
@@ -191,22 +228,21 @@ class FileCommitter(Committer):
         self._publish([part])
         return True
 
-    def _check_not_lost(self, part: PartFile, target: Location) -> None:
+    def _check_not_lost(self, publisher: FilePublisher, part: PartFile, target: Location) -> None:
         """Handle missing segments: they were published, or something else deleted them."""
         if staged_files.exists(target):
             return
-        directory = self._publisher.staging.child(part.first.path.partition("/")[0])
+        directory = publisher.staging.child(part.first.path.partition("/")[0])
         if not staged_files.exists(directory):
             raise ConnectorError(
                 f"FileSink: output of a completed checkpoint is lost: neither {directory} nor {target} "
                 "exists",
-                hint="if the sink wrote to another directory when the checkpoint was taken, restore with that "
-                f"one; only the job itself may delete files in {STAGING}; restore from an older checkpoint or "
+                hint=f"only the job itself may delete files in {STAGING}; restore from an older checkpoint or "
                 "savepoint to write the output again",
                 retryable=False,
             )
         stem = part.first.stem
-        later = [self._publisher.staging.child(f"{stem}.{level}") for level in range(1, _MOST_LEVELS)]
+        later = [publisher.staging.child(f"{stem}.{level}") for level in range(1, _MOST_LEVELS)]
         if part.first.level == 0 and any(map(staged_files.exists, later)):
             raise ConnectorError(
                 f"FileSink: the checkpoint is too old: its files below {directory} have since been merged "

@@ -20,7 +20,13 @@ from headrace.connectors import staged_files
 from headrace.connectors.base import SourceReader
 from headrace.connectors.file import _lines
 from headrace.connectors.file._line_reader import LineReader, SchemaLineReader
-from headrace.errors import FormatError, JobDefinitionError, UnsupportedFeatureError, UserFunctionError
+from headrace.errors import (
+    FormatError,
+    JobDefinitionError,
+    UnsupportedFeatureError,
+    UserFunctionError,
+    require,
+)
 from headrace.storage.locations import Location
 
 if TYPE_CHECKING:
@@ -114,11 +120,13 @@ class StreamFormat(FileFormat):
         Raises:
             JobDefinitionError: It is no such schema.
         """
-        if not callable(getattr(schema, "deserialize", None)):
-            raise JobDefinitionError(
-                f"StreamFormat.schema_line_format: expected a DeserializationSchema; got {schema!r}",
-                hint="for instance JsonRowDeserializationSchema.builder().type_info(...).build()",
-            )
+        require(
+            callable(getattr(schema, "deserialize", None)),
+            "StreamFormat.schema_line_format",
+            "a DeserializationSchema",
+            schema,
+            hint="for instance JsonRowDeserializationSchema.builder().type_info(...).build()",
+        )
         return SchemaLines(schema)
 
     def compression_of(self, path: str) -> str | None:
@@ -137,7 +145,6 @@ class TextLines(StreamFormat):
         return compression is None and _lines.has_byte_newline(self.charset)
 
     def get_produced_type(self) -> TypeInformation:
-        """Return STRING."""
         return Types.STRING()
 
     def create_reader(self) -> SourceReader:

@@ -55,7 +55,7 @@ class OverwritingCommitter(Committer):
         self._segments |= {each.payload.path: each.payload for each in committables}
 
     def snapshot(self) -> bytes:
-        self._publisher.sync_staged()
+        self._publisher.sync_staged(self._segments)
         segments = [asdict(segment) for segment in self._segments.values()]
         return json.dumps({"version": _FORMAT_VERSION, "segments": segments}).encode()
 

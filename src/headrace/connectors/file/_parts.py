@@ -109,6 +109,8 @@ class OpenParts:
     unmarked: Mapping[str, int] = field(default_factory=dict)
     #: How far event time had come when the snapshot was taken; None: nobody has said.
     watermark_ms: int | None = None
+    #: The sink's directory when the snapshot was taken; None: it is not known.
+    directory: str | None = None
 
     def encode(self) -> bytes:
         parts = [[asdict(segment) for segment in part.segments] for part in self.parts.values()]
@@ -118,6 +120,7 @@ class OpenParts:
             "parts": parts,
             "unmarked": dict(self.unmarked),
             "watermark_ms": self.watermark_ms,
+            "directory": self.directory,
         }
         return json.dumps(document, separators=(",", ":")).encode()
 
@@ -135,6 +138,7 @@ class OpenParts:
             document["as_of_ms"],
             document.get("unmarked", {}),
             document.get("watermark_ms"),
+            document.get("directory"),
         )
 
     def paths(self) -> set[str]:

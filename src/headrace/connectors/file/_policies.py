@@ -289,7 +289,7 @@ class _MissingBuilderError(UnsupportedFeatureError, AttributeError):
 
 
 class MissingBuilder:
-    """Stands where PyFlink has a builder inside a class and headrace has none yet: asking for it says so."""
+    """A placeholder for a builder that PyFlink has and headrace does not: using it raises an error that says so."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = f"{owner.__name__}.{name}"

@@ -20,6 +20,7 @@ away at any time, for whether a part is published is told by what is staged and 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -66,6 +67,12 @@ class FilePublisher:
         self._own_name = staging_name(context.job_id, context.sink_id)
         self._names = DurableDirectories()
 
+    def at(self, base: Location) -> FilePublisher:
+        """Return the publisher of the same sink in another directory."""
+        other = copy.copy(self)
+        other.base, other.staging = base, base.child(STAGING)
+        return other
+
     def publish(
         self, parts: Iterable[PartFile], check_not_lost: Callable[[PartFile, Location], None]
     ) -> None:
@@ -78,10 +85,11 @@ class FilePublisher:
         found = [ready for part in parts if (ready := self._assemble(part, check_not_lost)) is not None]
         leftovers = [place for ready in found for place in ready.leftovers]
         if leftovers:
-            self.sync_staged()
+            staged = [ready.place.path.removeprefix(f"{self.staging.path}/") for ready in found]
+            self.sync_staged(staged)
             for place in leftovers:
                 staged_files.delete(place)
-            self.sync_staged()
+            self.sync_staged(staged)
         for ready in found:
             staged_files.rename(ready.place, ready.target)
         self.sync_names(ready.target.parent for ready in found)
@@ -119,10 +127,15 @@ class FilePublisher:
         """Write an empty file to a bucket, for those who read it."""
         staged_files.touch(self.base.child(*filter(None, (bucket, name))), self._names)
 
-    def sync_staged(self) -> None:
-        """Sync staged files to disk, if a restored job could need them after a power loss."""
+    def sync_staged(self, paths: Iterable[str] = ()) -> None:
+        """Sync the names of staged files to disk, if a restored job could need them after a power loss.
+
+        Args:
+            paths: Some of them. A job that was restored has files below the name of the job that staged them.
+        """
         if self.is_checkpointed:
-            self.sync_names([self.staging.child(self._own_name)])
+            owners = {self._own_name, *(path.partition("/")[0] for path in paths)}
+            self.sync_names(self.staging.child(owner) for owner in owners)
 
     def sync_names(self, directories: Iterable[Location]) -> None:
         """Make files that were created, renamed or deleted in directories stay so after a power loss."""

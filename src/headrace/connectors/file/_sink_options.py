@@ -120,7 +120,7 @@ def set_compaction(builder: FileSink.BaseBuilder, options: TableOptions) -> None
 def set_partition_commit(
     builder: FileSink.BaseBuilder, options: TableOptions, partition_keys: Sequence[str]
 ) -> None:
-    """Say when a partition is complete, and how that is told."""
+    """Set when a partition is complete, and how its completion is announced."""
     kind, trigger = options.text(_KIND), options.text(_TRIGGER, "process-time")
     if options.text(_EXTRACTOR, "default") != "default":
         raise options.wrong(_EXTRACTOR, f"'default': the time of a partition is found by {_PATTERN!r}")

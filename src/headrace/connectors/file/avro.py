@@ -16,7 +16,7 @@ from typing import IO, Any, BinaryIO, NoReturn
 from headrace.common.serialization import BulkWriterFactory
 from headrace.connectors.base import BATCH_RECORDS
 from headrace.connectors.file._bulk import BulkFormat, RecordBlock
-from headrace.errors import FormatError, HeadraceError, JobDefinitionError
+from headrace.errors import FormatError, HeadraceError, JobDefinitionError, require
 from headrace.formats._avro_names import with_names_of
 from headrace.formats.avro import fastavro
 
@@ -205,11 +205,13 @@ class AvroBulkWriters:
         Raises:
             JobDefinitionError: It is not a schema.
         """
-        if not isinstance(schema, AvroSchema):
-            raise JobDefinitionError(
-                f"AvroBulkWriters.for_generic_record: expected an AvroSchema; got {schema!r}",
-                hint="use AvroSchema.parse_string(...)",
-            )
+        require(
+            isinstance(schema, AvroSchema),
+            "AvroBulkWriters.for_generic_record",
+            "an AvroSchema",
+            schema,
+            hint="use AvroSchema.parse_string(...)",
+        )
         return _AvroFiles(schema.schema, codec)
 
 

@@ -15,7 +15,7 @@ from headrace.connectors.file._bulk import RecordBlock
 from headrace.connectors.file._formats import StreamFormat
 from headrace.connectors.file.avro import AvroSchema
 from headrace.connectors.file.parquet import ParquetFiles
-from headrace.errors import FormatError, JobDefinitionError, UnsupportedFeatureError
+from headrace.errors import FormatError, JobDefinitionError, UnsupportedFeatureError, require
 
 _PRIMITIVES: dict[str, pa.DataType] = {
     "null": pa.null(),
@@ -67,10 +67,9 @@ class AvroParquetWriters:
 
 
 def _record(schema: Any, who: str) -> pa.Schema:
-    if not isinstance(schema, AvroSchema):
-        raise JobDefinitionError(
-            f"{who}: expected an AvroSchema; got {schema!r}", hint="use AvroSchema.parse_string(...)"
-        )
+    require(
+        isinstance(schema, AvroSchema), who, "an AvroSchema", schema, hint="use AvroSchema.parse_string(...)"
+    )
     found = _arrow_field("record", schema.schema).type
     if not pa.types.is_struct(found):
         raise JobDefinitionError(f"{who}: expected the schema of a record; got {schema}")

@@ -19,7 +19,7 @@ from headrace.connectors.file import _lines
 from headrace.connectors.file._bulk import BulkFormat, RecordBlock, Values
 from headrace.connectors.file._formats import StreamFormat, compression_by_name
 from headrace.connectors.file._line_reader import record_decoder
-from headrace.errors import FormatError, JobDefinitionError, UnsupportedFeatureError
+from headrace.errors import FormatError, JobDefinitionError, UnsupportedFeatureError, require
 from headrace.formats.csv import CsvDialect, CsvRowDeserializationSchema, CsvRowSerializationSchema
 from headrace.formats.dead_letter import RecordDecoder
 from headrace.types import DataType, DataTypes
@@ -149,11 +149,11 @@ class CsvSchemaBuilder:
         return self
 
     def set_array_element_separator(self, separator: str) -> CsvSchemaBuilder:
-        """Set what stands between the values of an array."""
+        """Set the separator of array elements."""
         return self._set(array_element_delimiter=separator)
 
     def set_column_separator(self, char: str) -> CsvSchemaBuilder:
-        """Set what stands between columns; a comma by default."""
+        """Set the column delimiter; a comma by default."""
         return self._set(field_delimiter=char)
 
     def disable_escape_char(self) -> CsvSchemaBuilder:
@@ -161,7 +161,7 @@ class CsvSchemaBuilder:
         return self._set(escape_character=None)
 
     def set_escape_char(self, char: str) -> CsvSchemaBuilder:
-        """Set what stands before a character that is taken as it is."""
+        """Set the escape character."""
         return self._set(escape_character=char)
 
     def set_line_separator(self, separator: str) -> CsvSchemaBuilder:
@@ -169,7 +169,7 @@ class CsvSchemaBuilder:
         return self._set(line_delimiter=separator)
 
     def set_null_value(self, null_value: str) -> CsvSchemaBuilder:
-        """Set the text that stands for None."""
+        """Set the text that is read and written as None."""
         return self._set(null_literal=null_value)
 
     def disable_quote_char(self) -> CsvSchemaBuilder:
@@ -237,11 +237,13 @@ class CsvReaderFormat(BulkFormat, StreamFormat):
         Raises:
             JobDefinitionError: It is no schema.
         """
-        if not isinstance(schema, CsvSchema):
-            raise JobDefinitionError(
-                f"CsvReaderFormat.for_schema: expected a CsvSchema; got {schema!r}",
-                hint="build one with CsvSchema.builder()",
-            )
+        require(
+            isinstance(schema, CsvSchema),
+            "CsvReaderFormat.for_schema",
+            "a CsvSchema",
+            schema,
+            hint="build one with CsvSchema.builder()",
+        )
         return CsvReaderFormat(schema)
 
     def with_ignore_parse_errors(self) -> CsvReaderFormat:
@@ -402,11 +404,13 @@ class CsvBulkWriters:
         Raises:
             JobDefinitionError: It is no schema.
         """
-        if not isinstance(schema, CsvSchema):
-            raise JobDefinitionError(
-                f"CsvBulkWriters.for_schema: expected a CsvSchema; got {schema!r}",
-                hint="build one with CsvSchema.builder()",
-            )
+        require(
+            isinstance(schema, CsvSchema),
+            "CsvBulkWriters.for_schema",
+            "a CsvSchema",
+            schema,
+            hint="build one with CsvSchema.builder()",
+        )
         return _CsvFiles(schema)
 
 

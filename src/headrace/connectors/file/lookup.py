@@ -31,7 +31,6 @@ class FileRows:
     lines: DeserializationSchema | None = None
 
     def read_all(self) -> Iterator[tuple[Any, ...]]:
-        """Return all rows."""
         for found in list_files(self.path, is_static=True):
             with found.location.store.open_arrow(found.location.path) as file:
                 yield from self._of_parquet(file) if self.lines is None else self._of_lines(file)

@@ -33,7 +33,7 @@ from headrace.connectors.file._policies import (
 )
 from headrace.connectors.file._publisher import FilePublisher
 from headrace.connectors.file._writer import FileWriter
-from headrace.errors import ConnectorError, JobDefinitionError, UnsupportedFeatureError
+from headrace.errors import ConnectorError, JobDefinitionError, UnsupportedFeatureError, require
 from headrace.storage.locations import Location, locate
 from headrace.storage.store import EntryKind
 
@@ -81,11 +81,13 @@ class FileSink(Sink):
             JobDefinitionError: The path is a file, or the encoder is none.
             ConnectorError: The file system cannot be reached.
         """
-        if not callable(getattr(encoder, "encode", None)):
-            raise JobDefinitionError(
-                f"FileSink.for_row_format: expected an Encoder; got {encoder!r}",
-                hint="for text use Encoder.simple_string_encoder()",
-            )
+        require(
+            callable(getattr(encoder, "encode", None)),
+            "FileSink.for_row_format",
+            "an Encoder",
+            encoder,
+            hint="for text use Encoder.simple_string_encoder()",
+        )
         return FileSink.RowFormatBuilder(base_path, encoder)
 
     @staticmethod
@@ -102,11 +104,13 @@ class FileSink(Sink):
             JobDefinitionError: The path is a file, or the factory is none.
             ConnectorError: The file system cannot be reached.
         """
-        if not callable(getattr(writer_factory, "create", None)):
-            raise JobDefinitionError(
-                f"FileSink.for_bulk_format: expected a BulkWriterFactory; got {writer_factory!r}",
-                hint="for instance ParquetBulkWriters.for_row_type(row_type)",
-            )
+        require(
+            callable(getattr(writer_factory, "create", None)),
+            "FileSink.for_bulk_format",
+            "a BulkWriterFactory",
+            writer_factory,
+            hint="for instance ParquetBulkWriters.for_row_type(row_type)",
+        )
         return FileSink.BulkFormatBuilder(base_path, BulkRows(writer_factory))
 
     def get_transformer(self) -> None:
@@ -171,11 +175,13 @@ class FileSink(Sink):
 
         def with_rolling_policy(self, rolling_policy: RollingPolicy) -> Self:
             """Choose when a file is full."""
-            if not isinstance(rolling_policy, RollingPolicy):
-                raise JobDefinitionError(
-                    f"FileSink.with_rolling_policy: expected a RollingPolicy; got {rolling_policy!r}",
-                    hint="for instance RollingPolicy.on_checkpoint_rolling_policy()",
-                )
+            require(
+                isinstance(rolling_policy, RollingPolicy),
+                "FileSink.with_rolling_policy",
+                "a RollingPolicy",
+                rolling_policy,
+                hint="for instance RollingPolicy.on_checkpoint_rolling_policy()",
+            )
             self._policy = rolling_policy
             return self
 

@@ -21,7 +21,7 @@ from headrace.connectors import base
 from headrace.connectors.file._bulk import BulkFormat
 from headrace.connectors.file._formats import FileFormat, StreamFormat
 from headrace.connectors.file._splits import FileSplit
-from headrace.errors import ConnectorError, JobDefinitionError
+from headrace.errors import ConnectorError, JobDefinitionError, require
 from headrace.storage.locations import Location
 from headrace.storage.search import FoundFile, InputPath
 
@@ -115,11 +115,8 @@ class FileSourceBuilder:
             JobDefinitionError: It is no tag, or the format has no such records.
         """
         tag_id = getattr(output_tag, "tag_id", None)
-        if not isinstance(tag_id, str):
-            raise JobDefinitionError(
-                f"FileSource.set_dead_letter_tag: expected an OutputTag; got {output_tag!r}"
-            )
-        self._format = self._format.with_dead_letters(tag_id)
+        require(isinstance(tag_id, str), "FileSource.set_dead_letter_tag", "an OutputTag", output_tag)
+        self._format = self._format.with_dead_letters(str(tag_id))
         return self
 
     def build(self) -> FileSource:
@@ -185,11 +182,13 @@ class FileSource(base.Source):
         Raises:
             JobDefinitionError: No path is given.
         """
-        if not isinstance(stream_format, StreamFormat):
-            raise JobDefinitionError(
-                f"FileSource.for_record_stream_format: expected a StreamFormat; got {stream_format!r}",
-                hint="for text use StreamFormat.text_line_format()",
-            )
+        require(
+            isinstance(stream_format, StreamFormat),
+            "FileSource.for_record_stream_format",
+            "a StreamFormat",
+            stream_format,
+            hint="for text use StreamFormat.text_line_format()",
+        )
         return _begin(stream_format, paths)
 
     @staticmethod
@@ -199,11 +198,13 @@ class FileSource(base.Source):
         Raises:
             JobDefinitionError: No path is given, or something that is no bulk format.
         """
-        if not isinstance(bulk_format, BulkFormat):
-            raise JobDefinitionError(
-                f"FileSource.for_bulk_file_format: expected a BulkFormat; got {bulk_format!r}",
-                hint="for instance ParquetColumnarRowInputFormat(row_type)",
-            )
+        require(
+            isinstance(bulk_format, BulkFormat),
+            "FileSource.for_bulk_file_format",
+            "a BulkFormat",
+            bulk_format,
+            hint="for instance ParquetColumnarRowInputFormat(row_type)",
+        )
         return _begin(bulk_format, paths)
 
     @property
@@ -218,7 +219,7 @@ class FileSource(base.Source):
     def create_enumerator(
         self, parallelism: int, *, clock: Callable[[], float] = time.monotonic
     ) -> base.SplitEnumerator:
-        """Make the driver's half. The clock, in seconds, tells when to look for files again."""
+        """Make the driver's half. The clock, in seconds, decides when to look for files again."""
         return _FileEnumerator(self, clock)
 
     def create_reader(self) -> base.SourceReader:

@@ -51,7 +51,7 @@ class TableColumns:
         )
 
     def primary_key(self) -> tuple[str, ...]:
-        """Return the columns of the primary key; none if there is no such key.
+        """Return the columns of the primary key; empty if the table has no primary key.
 
         Raises:
             ConnectorError: The table is not there, or the database cannot be reached.

@@ -59,7 +59,7 @@ class JdbcChangelogSink(WriteAheadSink):
         object.__setattr__(self, "delete", JdbcStatement.parse(delete, dialect))
 
     def convert(self, value: Row) -> Change:
-        """Turn a row into what becomes of its key."""
+        """Turn a row into the change of its key."""
         is_there = value.get_row_kind() in (RowKind.INSERT, RowKind.UPDATE_AFTER)
         values = tuple(value)
         key = tuple(values[self.columns.index(name)] for name in self.key_columns)

@@ -97,7 +97,6 @@ class JdbcTableLookup:
         return [self.rows.typed(tuple(row)) for row in self.lookup(*key)]
 
     def read_all(self) -> list[tuple[Any, ...]]:
-        """Return all rows."""
         columns = TableColumns(self.lookup.connection, self.lookup.table, tuple(self.lookup.columns))
         found = columns.fetch(columns.select(), self.lookup.max_retries)
         return [self.rows.typed(row) for row in found]

@@ -17,7 +17,14 @@ from typing import Any
 
 from headrace.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation
 from headrace.common.types import Row
-from headrace.connectors.base import CommitterContext, DeliveryGuarantee, Sink, SinkWriter, WriterContext
+from headrace.connectors.base import (
+    BatchSinkWriter,
+    CommitterContext,
+    DeliveryGuarantee,
+    Sink,
+    SinkWriter,
+    WriterContext,
+)
 from headrace.connectors.jdbc._connections import engine_for, paramstyle_of, transact
 from headrace.connectors.jdbc._publisher import JdbcPublisher
 from headrace.connectors.jdbc._statements import JdbcStatement, upsert_sql
@@ -177,7 +184,7 @@ def _checked_statement(
 
 
 def row_values(value: Any, arity: int) -> tuple[Any, ...]:
-    """Return the fields of a record; a record that is no row or tuple is its only field.
+    """Return the fields of a record; a record that is not a row or tuple is its only field.
 
     Raises:
         TypeError: It has another number of fields.
@@ -197,7 +204,7 @@ def row_values(value: Any, arity: int) -> tuple[Any, ...]:
     return values
 
 
-class _JdbcWriter(SinkWriter):
+class _JdbcWriter(BatchSinkWriter):
     """Writes full batches at once, the rest at the end of the epoch."""
 
     def __init__(self, sink: JdbcSink) -> None:
@@ -205,9 +212,6 @@ class _JdbcWriter(SinkWriter):
         self._arity = sink.statement.arity
         self._rows: list[tuple[Any, ...]] = []
         self._flushed = time.monotonic()
-
-    def write(self, value: Any, timestamp: int | None) -> None:
-        self.write_batch(Batch([value]))
 
     def write_batch(self, batch: Batch) -> None:
         value = None

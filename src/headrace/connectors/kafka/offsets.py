@@ -65,7 +65,7 @@ class KafkaOffsetsInitializer:
 
     @staticmethod
     def timestamp(timestamp: int) -> KafkaOffsetsInitializer:
-        """Begin at the first record of this time or later; at the end if there is none.
+        """Start at the first record of this time or later; at the end if no record is that late.
 
         Args:
             timestamp: Milliseconds since 1970.

@@ -16,7 +16,7 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 @dataclass(frozen=True, slots=True)
 class KafkaConsumerRecord:
-    """A record as it stands in a partition."""
+    """A record of a partition, as Kafka returns it."""
 
     topic: str
     partition: int

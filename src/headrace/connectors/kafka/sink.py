@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from headrace.connectors.base import (
+    BatchSinkWriter,
     Committer,
     CommitterContext,
     DeliveryGuarantee,
@@ -29,7 +30,7 @@ from headrace.connectors.kafka._transactions import Staged, _produce_one
 from headrace.connectors.kafka.records import KafkaRecordSerializationSchema
 from headrace.connectors.write_ahead import Publisher, WriteAheadSink
 from headrace.elements import Batch
-from headrace.errors import ConnectorError, HeadraceError, JobDefinitionError, UserFunctionError
+from headrace.errors import ConnectorError, HeadraceError, JobDefinitionError, UserFunctionError, require
 
 _WHO = "KafkaSink"
 _METADATA_S = 20.0
@@ -149,8 +150,12 @@ class KafkaSinkBuilder:
 
     def set_delivery_guarantee(self, delivery_guarantee: DeliveryGuarantee) -> KafkaSinkBuilder:
         """Say what is promised of each record; `NONE` by default."""
-        if not isinstance(delivery_guarantee, DeliveryGuarantee):
-            raise JobDefinitionError(f"KafkaSink: expected a DeliveryGuarantee; got {delivery_guarantee!r}")
+        require(
+            isinstance(delivery_guarantee, DeliveryGuarantee),
+            "KafkaSink",
+            "a DeliveryGuarantee",
+            delivery_guarantee,
+        )
         self._guarantee = delivery_guarantee
         return self
 
@@ -161,11 +166,13 @@ class KafkaSinkBuilder:
 
     def set_record_serializer(self, record_serializer: KafkaRecordSerializationSchema) -> KafkaSinkBuilder:
         """Say how records are written, and to which topic."""
-        if not isinstance(record_serializer, KafkaRecordSerializationSchema):
-            raise JobDefinitionError(
-                f"KafkaSink: expected a KafkaRecordSerializationSchema; got {record_serializer!r}",
-                hint="KafkaRecordSerializationSchema.builder()",
-            )
+        require(
+            isinstance(record_serializer, KafkaRecordSerializationSchema),
+            "KafkaSink",
+            "a KafkaRecordSerializationSchema",
+            record_serializer,
+            hint="KafkaRecordSerializationSchema.builder()",
+        )
         self._serializer = record_serializer
         return self
 
@@ -219,15 +226,12 @@ def _serialized(sink: KafkaSink, batch: Batch, partitions_of: Callable[[str], in
 # --- none, at least once ------------------------------------------------------------------------------
 
 
-class _ProducingWriter(SinkWriter):
+class _ProducingWriter(BatchSinkWriter):
     """Writes at once; the end of the epoch waits until the brokers have everything."""
 
     def __init__(self, sink: KafkaSink) -> None:
         self._sink = sink
         self._producer = _producer_for(sink)
-
-    def write(self, value: Any, timestamp: int | None) -> None:
-        self.write_batch(Batch([value], None if timestamp is None else [timestamp]))
 
     def write_batch(self, batch: Batch) -> None:
         producer = self._producer

@@ -35,7 +35,7 @@ from headrace.connectors.kafka.offsets import (
     KafkaTopicPartition,
 )
 from headrace.connectors.kafka.records import KafkaRecordDeserializationSchema
-from headrace.errors import ConfigurationError, JobDefinitionError
+from headrace.errors import ConfigurationError, JobDefinitionError, require
 
 
 @dataclass(frozen=True)
@@ -147,19 +147,23 @@ class KafkaSourceBuilder:
         self, deserialization_schema: DeserializationSchema
     ) -> KafkaSourceBuilder:
         """Make records of values alone; tombstones are left out."""
-        if not isinstance(deserialization_schema, DeserializationSchema):
-            raise JobDefinitionError(
-                f"KafkaSource: expected a DeserializationSchema; got {deserialization_schema!r}"
-            )
+        require(
+            isinstance(deserialization_schema, DeserializationSchema),
+            "KafkaSource",
+            "a DeserializationSchema",
+            deserialization_schema,
+        )
         self._deserializer = deserialization_schema
         return self
 
     def set_deserializer(self, deserializer: Deserializer) -> KafkaSourceBuilder:
         """Make records of whole records of Kafka: key, headers, offset, time."""
-        if not isinstance(deserializer, KafkaRecordDeserializationSchema | DeserializationSchema):
-            raise JobDefinitionError(
-                f"KafkaSource: expected a KafkaRecordDeserializationSchema; got {deserializer!r}"
-            )
+        require(
+            isinstance(deserializer, KafkaRecordDeserializationSchema | DeserializationSchema),
+            "KafkaSource",
+            "a KafkaRecordDeserializationSchema",
+            deserializer,
+        )
         self._deserializer = deserializer
         return self
 
@@ -170,8 +174,7 @@ class KafkaSourceBuilder:
             tag: An OutputTag; the stream's `get_side_output(tag)` has the dead letters.
         """
         name = getattr(tag, "tag_id", tag)
-        if not isinstance(name, str) or not name:
-            raise JobDefinitionError(f"KafkaSource: expected an OutputTag; got {tag!r}")
+        require(isinstance(name, str) and bool(name), "KafkaSource", "an OutputTag", tag)
         self._dead_letter_tag = name
         return self
 
@@ -233,10 +236,10 @@ class KafkaSourceBuilder:
         return source
 
 
-def _initializer(given: object) -> KafkaOffsetsInitializer:
-    if not isinstance(given, KafkaOffsetsInitializer):
-        raise JobDefinitionError(f"KafkaSource: expected a KafkaOffsetsInitializer; got {given!r}")
-    return given
+def _initializer(given: Any) -> KafkaOffsetsInitializer:
+    require(isinstance(given, KafkaOffsetsInitializer), "KafkaSource", "a KafkaOffsetsInitializer", given)
+    checked: KafkaOffsetsInitializer = given
+    return checked
 
 
 def _check_properties(source: KafkaSource) -> None:

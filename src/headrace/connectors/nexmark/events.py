@@ -169,7 +169,7 @@ class NexmarkEvents:
             columns.append(rows.take(pa.array(places, mask=kinds != kind)))
         return columns
 
-    def of_kind(self, kind: str, indexes: Sequence[int]) -> dict[str, pa.Array]:
+    def of_kind(self, kind: str, indexes: Sequence[int] | Numbers) -> dict[str, pa.Array]:
         """Return the fields of those events that are of one kind."""
         numbers = np.asarray(indexes, np.int64)
         return self._made(kind, numbers[self._kinds(numbers) == list(KINDS).index(kind)])

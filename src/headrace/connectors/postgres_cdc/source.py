@@ -46,7 +46,6 @@ class PostgresCdcSource(CdcSettings, base.Source):
 
     @property
     def boundedness(self) -> base.Boundedness:
-        """Changes never end."""
         return base.Boundedness.CONTINUOUS_UNBOUNDED
 
     def create_enumerator(self, parallelism: int) -> base.SplitEnumerator:

@@ -35,7 +35,7 @@ _MISSING = {
 
 
 class _MissingModule(ModuleType):
-    """Stands for a module of PyFlink; any of its names raises when it is asked for."""
+    """A placeholder for a module of PyFlink: accessing any of its names raises an error."""
 
     def __getattr__(self, name: str) -> Any:
         module = self.__name__.replace("headrace", "pyflink", 1)

@@ -28,4 +28,4 @@ class Function(ABC):  # noqa: B024  # as in PyFlink: the methods are there, and 
         """Get ready; called once in every subtask, before the first record."""
 
     def close(self) -> None:
-        """Let go of what `open` took; called also after a failure."""
+        """Release the resources that `open` acquired; also called after a failure."""

@@ -21,7 +21,7 @@ class BaseBroadcastProcessFunction(Function):
 
         @abstractmethod
         def timestamp(self) -> int:
-            """Return the record's timestamp in ms; -2**63 if it has none."""
+            """Return the record's timestamp in ms; -2**63 if it has no timestamp."""
 
         @abstractmethod
         def current_processing_time(self) -> int:
@@ -74,7 +74,7 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, I
     """A process function over a keyed stream connected with a broadcast stream."""
 
     class Context(BaseBroadcastProcessFunction.Context, ABC):
-        """What the broadcast side gets. There is no current key."""
+        """The context of the broadcast side, which has no current key."""
 
     class ReadOnlyContext(BaseBroadcastProcessFunction.ReadOnlyContext, ABC):
         """What the keyed side gets."""

@@ -22,7 +22,7 @@ class MapFunction(Function):
 
     @abstractmethod
     def map(self, value: Any) -> Any:
-        """Return what becomes of a record."""
+        """Return the result for a record."""
 
 
 class CoMapFunction(Function):
@@ -30,11 +30,11 @@ class CoMapFunction(Function):
 
     @abstractmethod
     def map1(self, value: Any) -> Any:
-        """Return what becomes of a record of the first stream."""
+        """Return the result for a record of the first stream."""
 
     @abstractmethod
     def map2(self, value: Any) -> Any:
-        """Return what becomes of a record of the second stream."""
+        """Return the result for a record of the second stream."""
 
 
 class FlatMapFunction(Function):
@@ -42,7 +42,7 @@ class FlatMapFunction(Function):
 
     @abstractmethod
     def flat_map(self, value: Any) -> Iterable[Any] | None:
-        """Return or yield what becomes of a record; None for nothing."""
+        """Return or yield the results for a record; None for no results."""
 
 
 class CoFlatMapFunction(Function):
@@ -50,11 +50,11 @@ class CoFlatMapFunction(Function):
 
     @abstractmethod
     def flat_map1(self, value: Any) -> Iterable[Any] | None:
-        """Return or yield what becomes of a record of the first stream."""
+        """Return or yield the results for a record of the first stream."""
 
     @abstractmethod
     def flat_map2(self, value: Any) -> Iterable[Any] | None:
-        """Return or yield what becomes of a record of the second stream."""
+        """Return or yield the results for a record of the second stream."""
 
 
 class ReduceFunction(Function):

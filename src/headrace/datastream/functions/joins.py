@@ -14,7 +14,7 @@ class JoinFunction(Function, Generic[IN1, IN2, OUT]):
 
     @abstractmethod
     def join(self, first: IN1, second: IN2) -> OUT:
-        """Return what becomes of a record of the first stream and one of the second with the same key."""
+        """Return the result for a record of the first stream and one of the second with the same key."""
 
 
 class FlatJoinFunction(Function, Generic[IN1, IN2, OUT]):
@@ -22,7 +22,7 @@ class FlatJoinFunction(Function, Generic[IN1, IN2, OUT]):
 
     @abstractmethod
     def join(self, first: IN1, second: IN2) -> Iterable[OUT] | None:
-        """Return or yield what becomes of two records with the same key."""
+        """Return or yield the results for two records with the same key."""
 
 
 class CoGroupFunction(Function, Generic[IN1, IN2, OUT]):

@@ -32,7 +32,7 @@ class ProcessFunction(Function):
 
         @abstractmethod
         def timestamp(self) -> int:
-            """Return the record's timestamp in ms; -2**63 if it has none."""
+            """Return the record's timestamp in ms; -2**63 if it has no timestamp."""
 
     @abstractmethod
     def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Iterable[Any] | None:

@@ -22,6 +22,8 @@ from headrace.state.columns import Ints
 __all__ = [
     "arithmetic",
     "as_decimal",
+    "boolean",
+    "both",
     "comparison",
     "number",
     "numbers",
@@ -56,10 +58,31 @@ def comparison(
 ) -> ColumnExpression:
     """Compare whole numbers, texts, or times."""
     are_numbers = all(pa.types.is_signed_integer(each.kind) for each in (left, right))
-    are_alike = left.kind == right.kind and left.kind in (pa.string(), pa.timestamp("us"))
+    are_alike = left.kind == right.kind and (left.kind == pa.string() or pa.types.is_timestamp(left.kind))
     if not are_numbers and not are_alike:
         raise NotUnderstoodError("a comparison of other types")
     return _both_of(compare, left, right, pa.bool_())
+
+
+def boolean(each: ColumnExpression) -> ColumnExpression:
+    """Return a condition.
+
+    Raises:
+        NotUnderstoodError: It is none.
+    """
+    if each.kind != pa.bool_():
+        raise NotUnderstoodError("a condition that is no BOOLEAN")
+    return each
+
+
+def both(
+    join: Callable[[Any, Any], Any], left: ColumnExpression, right: ColumnExpression
+) -> ColumnExpression:
+    """Combine two conditions with AND or OR, by row."""
+    one, other = boolean(left), boolean(right)
+    return ColumnExpression(
+        pa.bool_(), lambda columns, rows: join(one.of(columns, rows), other.of(columns, rows))
+    )
 
 
 def arithmetic(

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headrace.operators.table.arrow_aggregates import Aggregate, aggregated, filtered
 from headrace.operators.table.arrow_expression import (
     ColumnExpression,
     Columns,
@@ -26,6 +28,8 @@ from headrace.operators.table.arrow_expression import (
 from headrace.operators.table.arrow_numbers import (
     arithmetic,
     as_decimal,
+    boolean,
+    both,
     comparison,
     number,
     of_numbers,
@@ -36,15 +40,13 @@ from headrace.operators.table.arrow_planned import planned
 from headrace.operators.table.arrow_rows import field_of, renamed_row, row_of, unquoted
 from headrace.operators.table.arrow_texts import is_plain_pattern, lower, matched, part, parts
 from headrace.operators.table.arrow_times import INTERVAL, formatted, interval_us, moved
+from headrace.operators.table.arrow_tokens import Tokens
 
 __all__ = ["Aggregate", "aggregate", "expression", "understood"]
 
-Read = TypeVar("Read")
-
+#: TIMESTAMP, and TIMESTAMP_LTZ.
 _TIME: Final = pa.timestamp("us")
-_TOKEN: Final = re.compile(
-    r"\s*(`(?:[^`]|``)*`|'[^'\\]*'|\d+\.\d+|\d+[lL]?|[A-Za-z_]\w*|<=|>=|<>|!=|[-+*%(),<>=.:])"
-)
+_MOMENT: Final = pa.timestamp("us", "UTC")
 _COMPARED: Final = {
     "<": pc.less,
     "<=": pc.less_equal,
@@ -59,29 +61,14 @@ _TYPES: Final = {
     "INT": pa.int32(),
     "SMALLINT": pa.int16(),
     "TINYINT": pa.int8(),
+    "DOUBLE": pa.float64(),
     "STRING": pa.string(),
 }
+_TIMES: Final = {"TIMESTAMP": _MOMENT, "TIMESTAMP_NTZ": _TIME}
+_SECOND: Final = 1_000_000
+#: Microseconds of the last digit that is kept of a second.
+_PARTS_OF_A_SECOND: Final = tuple(10**digits for digits in range(1, 7))
 _UNKNOWN: Final = pa.scalar(None, pa.bool_())
-
-
-@dataclass(frozen=True)
-class Aggregate:
-    """What is computed of the rows of a group.
-
-    Args:
-        function: Of Arrow: ``sum``, ``min``, ``max``; counts are sums.
-        argument: What of; NULLs do not count.
-        is_zero: Whether it is 0, not NULL, of no values.
-    """
-
-    function: str
-    argument: ColumnExpression
-    is_zero: bool
-
-    @property
-    def kind(self) -> pa.DataType:
-        """The type of the result."""
-        return self.argument.kind
 
 
 def expression(sql: str, types: Mapping[str, pa.DataType], *, is_utc: bool) -> ColumnExpression | None:
@@ -119,27 +106,12 @@ def aggregate(sql: str, types: Mapping[str, pa.DataType], *, is_utc: bool) -> Ag
         return None
 
 
-class _Reader:
+class _Reader(Tokens):
     """Reads an expression from left to right, by the precedence of its operators."""
 
     def __init__(self, sql: str, types: Mapping[str, pa.DataType], *, is_utc: bool) -> None:
+        super().__init__(sql)
         self._types, self._is_utc = types, is_utc
-        self._tokens: list[str] = []
-        place, sql = 0, sql.rstrip()
-        while place < len(sql):
-            found = _TOKEN.match(sql, place)
-            if found is None:
-                raise NotUnderstoodError(sql)
-            self._tokens.append(found[1])
-            place = found.end()
-        self._at = 0
-
-    def whole(self, read: Callable[[], Read]) -> Read:
-        """Read something behind which nothing may come."""
-        found = read()
-        if self._at < len(self._tokens):
-            raise NotUnderstoodError(self._tokens[self._at])
-        return found
 
     # -- conditions --------------------------------------------------------------------------------------------
 
@@ -147,19 +119,19 @@ class _Reader:
         """Read conditions joined by OR, or any other expression."""
         found = self._all()
         while self._takes("OR"):
-            found = _both(pc.or_kleene, found, self._all())
+            found = both(pc.or_kleene, found, self._all())
         return found
 
     def _all(self) -> ColumnExpression:
         found = self._negated()
         while self._takes("AND"):
-            found = _both(pc.and_kleene, found, self._negated())
+            found = both(pc.and_kleene, found, self._negated())
         return found
 
     def _negated(self) -> ColumnExpression:
         if not self._takes("NOT"):
             return self._compared()
-        inner = _boolean(self._negated())
+        inner = boolean(self._negated())
         return ColumnExpression(pa.bool_(), lambda columns, rows: pc.invert(inner.of(columns, rows)))
 
     def _compared(self) -> ColumnExpression:
@@ -179,7 +151,7 @@ class _Reader:
         if self._takes("BETWEEN"):
             low = comparison(pc.greater_equal, left, self._sum())
             self._expect("AND")
-            return _both(pc.and_kleene, low, comparison(pc.less_equal, left, self._sum()))
+            return both(pc.and_kleene, low, comparison(pc.less_equal, left, self._sum()))
         if self._takes("RLIKE"):
             found = _matches(left, text, self._value())
             return ColumnExpression(
@@ -200,7 +172,7 @@ class _Reader:
             raise NotUnderstoodError("IN of what is no constant")
         found = comparison(pc.equal, left, values[0])
         for each in values[1:]:
-            found = _both(pc.or_kleene, found, comparison(pc.equal, left, each))
+            found = both(pc.or_kleene, found, comparison(pc.equal, left, each))
         return found
 
     # -- numbers -----------------------------------------------------------------------------------------------
@@ -209,7 +181,7 @@ class _Reader:
         found = self._product()
         while self._word() in ("+", "-"):
             is_sum, other = self._next() == "+", self._product()
-            if found.kind == _TIME and other.kind == INTERVAL:
+            if other.kind == INTERVAL and self._is_wall_clock(found):
                 found = moved(found, other.constant if is_sum else -other.constant)
             else:
                 found = arithmetic(pc.add if is_sum else pc.subtract, found, other)
@@ -256,9 +228,11 @@ class _Reader:
             "GET": self._part,
             "NAMED_STRUCT": self._row,
             "PMOD": self._pmod,
+            "TIMESTAMPADD": self._truncated,
             "UNIX_MILLIS": self._unix_millis,
             "UNIX_TIMESTAMP": self._unix_timestamp,
             "DATE_FORMAT": self._date_format,
+            "DATEDIFF": self._wall_millis,
             "TIMESTAMP_NTZ": self._time,
             "INTERVAL": self._interval,
             "TRUE": lambda: constant(True, pa.bool_()),
@@ -276,7 +250,7 @@ class _Reader:
     def _case(self) -> ColumnExpression:
         branches = []
         while self._takes("WHEN"):
-            when = _boolean(self.condition())
+            when = boolean(self.condition())
             self._expect("THEN")
             branches.append((when, self.condition()))
         last = self.condition() if self._takes("ELSE") else None
@@ -309,13 +283,15 @@ class _Reader:
             self._expect(")")
             return as_decimal(inner, precision, scale)
         self._expect(")")
-        if name == "TIMESTAMP" and inner.kind == _TIME and self._is_utc:
-            return inner
+        if name in _TIMES:
+            return self._as_time(inner, _TIMES[name])
         kind = _TYPES.get(name)
         if kind is None:
             raise NotUnderstoodError(name)
         if inner.kind == kind:
             return inner
+        if kind == pa.float64() and inner.kind == pa.float32():
+            return ColumnExpression(kind, lambda columns, rows: inner.of(columns, rows).cast(kind))
         are_numbers = pa.types.is_signed_integer(inner.kind) and pa.types.is_signed_integer(kind)
         if not are_numbers:
             raise NotUnderstoodError(name)
@@ -335,7 +311,7 @@ class _Reader:
 
     def _if(self) -> ColumnExpression:
         self._expect("(")
-        holds = _boolean(self.condition())
+        holds = boolean(self.condition())
         branches: list[ColumnExpression | None] = []
         for _ in range(2):
             self._expect(",")
@@ -417,8 +393,7 @@ class _Reader:
 
     def _part(self) -> ColumnExpression:
         """Read ``get(split(text, separator), place)``; nothing else has lists."""
-        for word in ("(", "SPLIT"):
-            self._expect(word)
+        self._expect_all("( SPLIT")
         start = self._at
         text, separator = self._arguments(2)
         made = computed_once(
@@ -441,15 +416,63 @@ class _Reader:
 
     def _unix_millis(self) -> ColumnExpression:
         (time,) = self._arguments(1)
-        if time.kind != _TIME or not self._is_utc:
+        if time.kind != _MOMENT and not (time.kind == _TIME and self._is_utc):
             raise NotUnderstoodError("unix_millis")
         return of_numbers(time, pa.int64(), lambda values: values // 1000)
 
     def _unix_timestamp(self) -> ColumnExpression:
         (time,) = self._arguments(1)
-        if time.kind != _TIME or not self._is_utc:
+        if time.kind not in (_TIME, _MOMENT):
             raise NotUnderstoodError("unix_timestamp")
-        return of_numbers(time, pa.int64(), lambda values: values // 1_000_000)
+        # Spark cuts off towards 1970.
+        return of_numbers(time, pa.int64(), lambda values: (values - np.fmod(values, _SECOND)) // _SECOND)
+
+    def _is_wall_clock(self, time: ColumnExpression) -> bool:
+        """Whether a time says what a clock on the wall shows."""
+        return time.kind == _TIME or (time.kind == _MOMENT and self._is_utc)
+
+    def _as_time(self, inner: ColumnExpression, kind: pa.DataType) -> ColumnExpression:
+        """Convert times: where clocks show UTC, both kinds have the same numbers."""
+        if inner.kind == kind:
+            return inner
+        if not self._is_utc or inner.kind not in (_TIME, _MOMENT):
+            raise NotUnderstoodError("a time of what is none")
+        return ColumnExpression(kind, lambda columns, rows: inner.of(columns, rows).cast(kind))
+
+    def _truncated(self) -> ColumnExpression:
+        """Read what the planner writes for a time without the last digits of its seconds; see `truncated`."""
+        self._expect_all("( MICROSECOND , - CAST ( CAST ( EXTRACT ( SECOND FROM")
+        time, written = self._written()
+        self._expect_all(") * 1000000 AS BIGINT ) %")
+        unit = self._value().constant
+        self._expect_all("AS INT ) ,")
+        self._expect_same(written)
+        self._expect(")")
+        if not self._is_wall_clock(time) or unit not in _PARTS_OF_A_SECOND:
+            raise NotUnderstoodError("timestampadd")
+        return of_numbers(time, time.kind, lambda values: values // unit * unit)
+
+    def _wall_millis(self) -> ColumnExpression:
+        """Read what the planner writes for the milliseconds of a TIMESTAMP in other zones than UTC; see `millis`."""
+        self._expect_all("( CAST (")
+        time, written = self._written()
+        self._expect_all("AS DATE ) , DATE '1970-01-01' ) * 86400000L")
+        for read in ("+ HOUR (", ") * 3600000L + MINUTE (", ") * 60000L + CAST ( EXTRACT ( SECOND FROM"):
+            self._expect_all(read)
+            self._expect_same(written)
+        self._expect_all(") * 1000 AS BIGINT )")
+        if time.kind != _TIME:
+            raise NotUnderstoodError("datediff")
+        return of_numbers(time, pa.int64(), lambda values: values // 1000)
+
+    def _written(self) -> tuple[ColumnExpression, str]:
+        """Read an expression, and return it with its text."""
+        start = self._at
+        return self.condition(), self._since(start)
+
+    def _expect_same(self, written: str) -> None:
+        if self._written()[1] != written:
+            raise NotUnderstoodError(written)
 
     def _date_format(self) -> ColumnExpression:
         time, pattern = self._arguments(2)
@@ -459,8 +482,7 @@ class _Reader:
 
     def _interval(self) -> ColumnExpression:
         text = self._next()
-        for word in ("DAY", "TO", "SECOND"):
-            self._expect(word)
+        self._expect_all("DAY TO SECOND")
         return constant(interval_us(text.strip("'")), INTERVAL)
 
     def _time(self) -> ColumnExpression:
@@ -491,14 +513,28 @@ class _Reader:
                 raise NotUnderstoodError("coalesce")
             self._expect(")")
             return Aggregate("sum", inner.argument, is_zero=True)
+        if word == "NAMED_STRUCT":
+            return self._list_in_row()
         argument = self.condition()
         self._expect(")")
         if self._takes("FILTER"):
             self._expect("(")
             self._expect("WHERE")
-            argument = _filtered(argument, _boolean(self.condition()))
+            argument = filtered(argument, boolean(self.condition()))
             self._expect(")")
-        return _aggregated(word, argument)
+        return aggregated(word, argument)
+
+    def _list_in_row(self) -> Aggregate:
+        """Read what state has for a function of the user's: an accumulator, none yet, and the rows for it."""
+        field = self.condition().constant
+        self._expect_all(", CAST ( NULL AS BINARY ) ,")
+        name = self.condition().constant
+        self._expect(",")
+        inner = self.aggregate()
+        self._expect(")")
+        if not inner.is_listed or not isinstance(field, str) or not isinstance(name, str):
+            raise NotUnderstoodError("named_struct")
+        return replace(inner, before=(pa.field(field, pa.binary()),), name=name)
 
     # -- tokens ------------------------------------------------------------------------------------------------
 
@@ -510,28 +546,6 @@ class _Reader:
             found.append(self.condition())
         self._expect(")")
         return found
-
-    def _since(self, start: int) -> str:
-        """Return what has been read since a place, as text."""
-        return " ".join(self._tokens[start : self._at])
-
-    def _word(self) -> str:
-        return self._tokens[self._at].upper() if self._at < len(self._tokens) else ""
-
-    def _takes(self, word: str) -> bool:
-        takes = self._word() == word
-        self._at += takes
-        return takes
-
-    def _expect(self, word: str) -> None:
-        if not self._takes(word):
-            raise NotUnderstoodError(word)
-
-    def _next(self) -> str:
-        if self._at >= len(self._tokens):
-            raise NotUnderstoodError("the text ends too early")
-        self._at += 1
-        return self._tokens[self._at - 1]
 
 
 def _matches(
@@ -548,45 +562,6 @@ def _matches(
         f"match {written} {pattern.constant}",
         lambda columns, rows: matched(text.of(columns, rows), pattern.constant),
     )
-
-
-def _boolean(each: ColumnExpression) -> ColumnExpression:
-    if each.kind != pa.bool_():
-        raise NotUnderstoodError("a condition that is no BOOLEAN")
-    return each
-
-
-def _both(
-    join: Callable[[Any, Any], Any], left: ColumnExpression, right: ColumnExpression
-) -> ColumnExpression:
-    one, other = _boolean(left), _boolean(right)
-    return ColumnExpression(
-        pa.bool_(), lambda columns, rows: join(one.of(columns, rows), other.of(columns, rows))
-    )
-
-
-def _filtered(argument: ColumnExpression, holds: ColumnExpression) -> ColumnExpression:
-    nothing = pa.scalar(None, argument.kind)
-    return ColumnExpression(
-        argument.kind,
-        lambda columns, rows: pc.if_else(
-            pc.fill_null(holds.of(columns, rows), False), argument.of(columns, rows), nothing
-        ),
-    )
-
-
-def _aggregated(word: str, argument: ColumnExpression) -> Aggregate:
-    if word == "COUNT":
-        counted = ColumnExpression(
-            pa.int64(), lambda columns, rows: pc.is_valid(argument.of(columns, rows)).cast(pa.int64())
-        )
-        return Aggregate("sum", counted, is_zero=True)
-    if word == "SUM" and argument.kind == pa.int64():
-        return Aggregate("sum", argument, is_zero=False)
-    is_ordered = pa.types.is_signed_integer(argument.kind) or argument.kind in (pa.string(), _TIME)
-    if word in ("MIN", "MAX") and is_ordered:
-        return Aggregate(word.lower(), argument, is_zero=False)
-    raise NotUnderstoodError(word)
 
 
 def understood(

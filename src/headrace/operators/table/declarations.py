@@ -86,6 +86,10 @@ class TableScanDeclaration(OnlyInEpochs, SourceDeclaration):
         return None if self.watermark is None else self.watermark.idle_ms
 
     @property
+    def has_event_time(self) -> bool:
+        return self.watermark is not None
+
+    @property
     def is_insert_only(self) -> bool:
         """Whether what comes out has no `KIND`."""
         return not self.has_kinds

@@ -11,29 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from headrace.operators.table.pair_conditions import whole_numbers
 from headrace.state.columns import Ints
 from headrace.state.key_secret import KeySecret
+from headrace.util.xxhash64 import DIGITS, SEED, hash_digits, hash_longs
 
-Words = npt.NDArray[np.uint64]
-
-#: What Spark's xxhash64 begins with.
-_SEED = np.uint64(42)
-_P1, _P2, _P3, _P4, _P5 = (
-    np.uint64(each)
-    for each in (
-        0x9E3779B185EBCA87,
-        0xC2B2AE3D27D4EB4F,
-        0x165667B19E3779F9,
-        0x85EBCA77C2B2AE63,
-        0x27D4EB2F165667C5,
-    )
-)
-#: Bytes of a digest in hexadecimal digits, and of what xxhash64 takes of it at a time.
-_DIGITS, _STRIPE = 64, 32
 #: Columns up to which one byte says which of them are NULL.
 _FLAGS = 7
 
@@ -81,11 +65,11 @@ class KeyNumbers:
             return self._of_digests(columns)
         values = [_longs(column) for column in columns]
         if len(values) == 1:
-            numbers[:, 0] = hash_longs(values[0], _SEED).view(np.int64)
+            numbers[:, 0] = hash_longs(values[0], SEED).view(np.int64)
         else:
-            first = hash_longs(values[1], hash_longs(values[0], _SEED))
+            first = hash_longs(values[1], hash_longs(values[0], SEED))
             numbers[:, 0] = first.view(np.int64)
-            numbers[:, 1] = hash_longs(values[1], _SEED).view(np.int64)
+            numbers[:, 1] = hash_longs(values[1], SEED).view(np.int64)
         has_null = np.zeros(rows, np.bool_)
         for column in columns:
             if column.null_count:
@@ -98,8 +82,8 @@ class KeyNumbers:
     def within(self, keys: Ints, columns: Sequence[pa.Array]) -> Ints:
         """Return both numbers of keys whose first columns are known by the numbers of a digest."""
         one, other = (self.of(columns, len(keys))[:, at] for at in (0, 1))
-        first = hash_longs(keys[:, 0], hash_longs(other, hash_longs(one, _SEED)))
-        second = hash_longs(other, hash_longs(one, hash_longs(keys[:, 1], _SEED)))
+        first = hash_longs(keys[:, 0], hash_longs(other, hash_longs(one, SEED)))
+        second = hash_longs(other, hash_longs(one, hash_longs(keys[:, 1], SEED)))
         return np.stack([first.view(np.int64), second.view(np.int64)], axis=1)
 
     def _of_digests(self, columns: Sequence[pa.Array]) -> Ints:
@@ -122,47 +106,10 @@ class KeyNumbers:
         digests = b"".join(
             hashlib.sha256(self._secret.value + encoded).hexdigest().encode() for encoded in _encoded(unique)
         )
-        lanes = np.frombuffer(digests, "<u8").reshape(len(firsts), _DIGITS // 8)
-        one = hash_longs(np.array([1], np.int64), _SEED)[0]
-        halves = np.stack([_hash_digits(lanes, _SEED), _hash_digits(lanes, one)], axis=1)
+        lanes = np.frombuffer(digests, "<u8").reshape(len(firsts), DIGITS // 8)
+        one = hash_longs(np.array([1], np.int64), SEED)[0]
+        halves = np.stack([hash_digits(lanes, SEED), hash_digits(lanes, one)], axis=1)
         return NumberedKeys(codes, unique, halves.view(np.int64))
-
-
-def hash_longs(values: Ints, seed: np.uint64 | Words) -> Words:
-    """Return Spark's xxhash64 of BIGINTs, which goes on from a seed."""
-    words = values.view(np.uint64)
-    hashed = _rotated(words * _P2, 31) * _P1
-    hashed ^= seed + (_P5 + np.uint64(8))
-    hashed = _rotated(hashed, 27) * _P1 + _P4
-    return _mixed(hashed)
-
-
-def _hash_digits(lanes: Words, seed: np.uint64) -> Words:
-    """Return Spark's xxhash64 of texts of 64 bytes, given as eight words each."""
-    with np.errstate(over="ignore"):
-        starts = (seed + _P1 + _P2, seed + _P2, seed, seed - _P1)
-    parts = [np.full(len(lanes), start, np.uint64) for start in starts]
-    for stripe in range(_DIGITS // _STRIPE):
-        parts = [_rotated(part + lanes[:, 4 * stripe + at] * _P2, 31) * _P1 for at, part in enumerate(parts)]
-    hashed = sum(
-        (_rotated(part, bits) for part, bits in zip(parts, (1, 7, 12, 18), strict=True)),
-        np.zeros(len(lanes), np.uint64),
-    )
-    for part in parts:
-        hashed = (hashed ^ (_rotated(part * _P2, 31) * _P1)) * _P1 + _P4
-    return _mixed(hashed + np.uint64(_DIGITS))
-
-
-def _mixed(words: Words) -> Words:
-    words = (words ^ (words >> np.uint64(33))) * _P2
-    words = (words ^ (words >> np.uint64(29))) * _P3
-    mixed: Words = words ^ (words >> np.uint64(32))
-    return mixed
-
-
-def _rotated(words: Words, bits: int) -> Words:
-    rotated: Words = (words << np.uint64(bits)) | (words >> np.uint64(64 - bits))
-    return rotated
 
 
 def _plain(column: pa.Array) -> pa.Array:
@@ -185,7 +132,7 @@ def _encoded(columns: Sequence[pa.Array]) -> list[bytes]:
         is_null = column.is_null().to_numpy(zero_copy_only=False)
         flags |= is_null.astype(np.uint8) << np.uint8(at)
         if is_fixed(column.type):
-            hashed = np.where(is_null, _SEED, hash_longs(_longs(column), _SEED))
+            hashed = np.where(is_null, SEED, hash_longs(_longs(column), SEED))
             packed = hashed.astype(">u8").tobytes()
             bodies.append([packed[place : place + 8] for place in range(0, len(packed), 8)])
         else:

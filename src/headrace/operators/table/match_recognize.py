@@ -69,7 +69,7 @@ class _Block:
 
 
 class MatchRecognizeOperator:
-    """Runs a `MatchRecognizeDeclaration`."""
+    """Finds the matches of a `MatchRecognizeDeclaration`."""
 
     def __init__(self, declaration: MatchRecognizeDeclaration, schema: Schema) -> None:
         self._declaration = declaration

@@ -128,7 +128,7 @@ class AggregateOfRows(OpenedFunction):
 
 @dataclass(frozen=True)
 class AsyncSettings:
-    """What `table.exec.async-scalar.*` says."""
+    """The values of the options `table.exec.async-scalar.*`."""
 
     #: How many calls may wait at a time.
     max_concurrent: int = 10

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.operators.table.arrow_expression import ColumnExpression, Columns, SharedColumns
+from headrace.operators.table.arrow_lists import LISTED, joined, listed, numbers_of
 from headrace.operators.table.arrow_sql import Aggregate, aggregate, expression, understood
 from headrace.operators.table.base import HASHES, ROW_HASHES, SESSION, WITH_SEQUENCE, InputSpec, share_keys
 from headrace.operators.table.changelog import DELETE, UPDATE_BEFORE
@@ -81,15 +82,21 @@ class GroupMerge:
         groups = np.empty(len(order), np.int64)
         groups[order] = np.cumsum(begins) - 1
         names = {name for name, _ in self.aggregates}
-        values = pa.table({_GROUP: groups, **{name: rows.column(name) for name in names}})
+        lists = {name for name, function in self.aggregates if function == LISTED}
+        taken = {
+            name: numbers_of(_whole(rows.column(name))) if name in lists else rows.column(name)
+            for name in names
+        }
+        values = pa.table({_GROUP: groups, **taken})
         summed = values.group_by(_GROUP, use_threads=False).aggregate(list(self.aggregates))
         # Groups come in the order in which they are first seen.
         _, firsts = np.unique(groups, return_index=True)
         firsts = pa.array(firsts[summed.column(_GROUP).to_numpy()])
-        found = {name: f"{name}_{function}" for name, function in self.aggregates}
+        found = {name: _whole(summed.column(f"{name}_{function}")) for name, function in self.aggregates}
+        found |= {name: joined(found[name], _whole(rows.column(name))) for name in lists}
         return pa.table(
             {
-                name: summed.column(found[name]) if name in found else rows.column(name).take(firsts)
+                name: found[name] if name in found else rows.column(name).take(firsts)
                 for name in rows.column_names
             }
         )
@@ -198,6 +205,15 @@ class PackedInput:
             if rows.num_rows:
                 yield from program.packets(rows, sequence)
 
+    def rows(self, table: pa.Table, caller: Caller | None = None) -> pa.Table:
+        """Do the stateless work alone.
+
+        Raises:
+            NotComputedError: Spark has to do it.
+        """
+        assert self._program is not None
+        return self._program.stateless(table, caller)
+
     def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name != "_program"}
 
@@ -264,7 +280,9 @@ class _Program:
             return None
         shares = len(packed.specs) > 1 and _share_digests(packed.specs, types)
         inputs = [_input_of(spec, types, is_utc=packed.is_utc, shares=shares) for spec in packed.specs]
-        if any(each is None for each in inputs) or not all(map(_is_sent, types.values())):
+        if any(each is None for each in inputs) or not all(
+            _is_sent(kind, is_utc=packed.is_utc) for kind in types.values()
+        ):
             return None
         return cls(packed, steps, [each for each in inputs if each is not None], list(types))
 
@@ -436,9 +454,11 @@ def _share_digests(specs: Sequence[InputSpec], types: Mapping[str, pa.DataType])
     return share_keys(specs) and is_known and is_digest([types[key] for key in keys])
 
 
-def _is_sent(kind: pa.DataType) -> bool:
-    """Whether values come out of Spark's exchange as they go in."""
+def _is_sent(kind: pa.DataType, *, is_utc: bool) -> bool:
+    """Whether values come out of Spark's exchange as they go in: moments have the session's zone there."""
     is_ = pa.types
+    if kind == pa.timestamp("us", "UTC"):
+        return is_utc
     plain = (is_.is_signed_integer, is_.is_boolean, is_.is_floating, is_.is_date32, is_.is_decimal128)
     return kind in (pa.string(), pa.binary(), pa.timestamp("us")) or any(check(kind) for check in plain)
 
@@ -452,6 +472,8 @@ def _grouped(
         code = _code_of(each.spec.keys)
         groups = [code, *(name for name in groups if name not in each.spec.keys)]
     values = {name: made.argument.of(columns, count) for name, made in each.aggregates.items()}
+    entries = {name: values[name] for name, made in each.aggregates.items() if made.is_listed}
+    values |= {name: numbers_of(entry) for name, entry in entries.items()}
     # Arrow groups by numbers; a text is the number that its dictionary has for it.
     grouping = {name: columns.get(_encoded(name), columns[name]) for name in groups}
     numbers = {name: _indices(column) for name, column in grouping.items()}
@@ -477,6 +499,8 @@ def _grouped(
         found[name] = column
     for name, made in each.aggregates.items():
         column = _whole(summed.column(f"{name}_{made.function}"))
+        if name in entries:
+            column = listed(column, entries[name], made.kind)
         found[name] = pc.fill_null(column, 0) if made.is_zero and column.null_count else column
     if session is not None:
         first, last = (_whole(summed.column(f"{SESSION}_{end}")) for end in ("min", "max"))

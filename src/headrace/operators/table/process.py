@@ -54,7 +54,7 @@ _WAITING = "waiting"
 
 
 class ProcessTableOperator:
-    """Runs a `ProcessTableDeclaration`."""
+    """Calls the function of a `ProcessTableDeclaration` with its rows and timers."""
 
     def __init__(self, declaration: ProcessTableDeclaration, schema: Schema, *, retracts: bool) -> None:
         self._declaration = declaration

@@ -50,11 +50,9 @@ class StateEntry:
 
     @property
     def layout(self) -> TableLayout:
-        """Its table."""
         raise NotImplementedError
 
     def begin(self, tables: Mapping[str, SlotTable], time: EpochTime) -> None:
-        """Start an epoch."""
         self.table, self.time = tables[self.layout.name], time
 
     def of_key(self, key: Key) -> Any:
@@ -252,7 +250,6 @@ class StateList:
         self._added: list[tuple[int, Any]] = []
 
     def get(self) -> Iterable[Any]:
-        """Return the elements."""
         return list(self)
 
     def add(self, value: Any) -> None:
@@ -265,7 +262,6 @@ class StateList:
             self.add(each)
 
     def clear(self) -> None:
-        """Remove all elements."""
         self._is_cleared = True
         self._added = []
 
@@ -378,7 +374,6 @@ class StateMap:
             self.put(key, value)
 
     def remove(self, key: Any) -> None:
-        """Remove a key."""
         entry = self._pickled(key)
         self._seen[entry] = _Missing
         self._touched.add(entry)
@@ -396,11 +391,9 @@ class StateMap:
         return [(pickle.loads(each), value) for each, value in self._seen.items() if value is not _Missing]
 
     def keys(self) -> Iterable[Any]:
-        """Return the keys."""
         return [key for key, _ in self.items()]
 
     def values(self) -> Iterable[Any]:
-        """Return the values."""
         return [value for _, value in self.items()]
 
     def is_empty(self) -> bool:
@@ -408,7 +401,6 @@ class StateMap:
         return not self.items()
 
     def clear(self) -> None:
-        """Remove all keys."""
         self._is_cleared = True
         self._seen, self._touched = {}, set()
 

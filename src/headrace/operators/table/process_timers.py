@@ -74,7 +74,6 @@ class Timers:
         self._push(timer)
 
     def clear(self, owner: Key, name: str | None, time_ms: int | None) -> None:
-        """Remove a timer."""
         self._changed[(*owner, *_numbers(name, time_ms or 0))] = None
 
     def clear_all(self, owner: Key) -> None:

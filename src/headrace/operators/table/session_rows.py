@@ -46,7 +46,7 @@ class _Sessions:
 
 
 class SessionRowsOperator:
-    """Runs a `SessionRowsDeclaration`."""
+    """Emits rows with their session windows, as a `SessionRowsDeclaration` says."""
 
     def __init__(self, declaration: SessionRowsDeclaration, schema: Schema) -> None:
         self._declaration = declaration

@@ -50,7 +50,7 @@ _Row = tuple[Any, ...]
 
 
 class SinkConflictOperator:
-    """Runs a `SinkConflictDeclaration`."""
+    """Resolves rows that share a primary key, as a `SinkConflictDeclaration` says."""
 
     def __init__(self, declaration: SinkConflictDeclaration, schema: Schema, *, retracts: bool) -> None:
         self._declaration = declaration

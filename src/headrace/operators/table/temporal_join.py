@@ -52,7 +52,7 @@ _Changes = list[tuple[str, RowSet]]
 
 
 class TemporalJoinOperator:
-    """Runs a `TemporalJoinDeclaration`."""
+    """Joins rows with the version of their time, as a `TemporalJoinDeclaration` says."""
 
     def __init__(
         self, declaration: TemporalJoinDeclaration, schemas: Sequence[Schema], retracts: Sequence[bool]

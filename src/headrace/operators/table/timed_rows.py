@@ -72,7 +72,6 @@ class TimedTable:
         self.layout = TableLayout(name, (*kept, *_NUMBERED), has_owners=True, key_words=KEY_WORDS + 1)
 
     def none(self) -> TimedRows:
-        """Return no rows."""
         nothing = np.empty(0, np.int64)
         columns = [pa.array([], kind) for kind in self._types]
         return TimedRows(columns, np.empty((0, KEY_WORDS), np.int64), nothing, nothing)

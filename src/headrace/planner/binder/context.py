@@ -41,7 +41,7 @@ class Context:
     common_tables: dict[str, BoundTable] = field(default_factory=dict)
     #: Whether the query runs over bounded input at once, where every timestamp can be windowed.
     batch: bool = False
-    #: Views that are being read: one that reads itself would never end.
+    #: Views that are being read: one that refers to itself would never end.
     views: tuple[str, ...] = ()
 
     def error(self, message: str, span: Span, *, hint: str | None = None) -> SqlError:

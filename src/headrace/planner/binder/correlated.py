@@ -25,7 +25,16 @@ from headrace.planner.dialect.tokens import Span
 from headrace.planner.logical import Aggregate, Filter, Join, JoinKind, LogicalNode, Over, Project, Schema
 from headrace.types import BigIntType, BooleanType, DataType
 
-__all__ = ["Beside", "beside_aggregate", "beside_pairs", "beside_rows", "counted", "key_sides", "limited"]
+__all__ = [
+    "Beside",
+    "beside_aggregate",
+    "beside_pairs",
+    "beside_rows",
+    "beside_single",
+    "counted",
+    "key_sides",
+    "limited",
+]
 
 
 @dataclass(frozen=True)
@@ -80,7 +89,7 @@ def key_sides(context: Context, correlated: Sequence[e.Expression], span: Span) 
         sides = _sides(condition)
         if sides is None:
             raise context.unsupported(
-                "a condition other than = on the row beside a query with GROUP BY, DISTINCT, LIMIT or an aggregate",
+                "a correlated condition other than = in a subquery with GROUP BY, DISTINCT, LIMIT or an aggregate",
                 span,
                 hint="compare with =, or join with the query instead",
             )
@@ -135,6 +144,32 @@ def beside_rows(
     shown = identity(rows.schema[:count])
     names = tuple(field.name for field in rows.schema[:count])
     return Beside(rows, _condition(correlated, keys, range(first, first + len(keys))), shown, names)
+
+
+def beside_single(
+    context: Context,
+    rows: LogicalNode,
+    correlated: Sequence[e.Expression],
+    keys: Sequence[e.Expression],
+    count: int,
+    span: Span,
+) -> Beside:
+    """Return the first of `count` columns of rows, of which at most one may have the same keys, which come last."""
+    _check(context, rows, span)
+    first = len(rows.schema) - len(keys)
+    value, *others = rows.schema[:count]
+    counted_rows = e.AggregateCall("COUNT", (), BigIntType(False))
+    one = e.AggregateCall("FIRST_VALUE", (e.InputRef(0, value.type),), value.type.nullable())
+    names = tuple(f"$key{place}" for place in range(len(keys)))
+    grouped = Aggregate(
+        rows, tuple(range(first, first + len(keys))), (counted_rows, one), (*names, "$count", value.name)
+    )
+    given = (e.InputRef(len(keys), counted_rows.type), e.InputRef(len(keys) + 1, one.type))
+    found = e.Call("SINGLE_VALUE", given, one.type)
+    condition = _condition(correlated, keys, range(len(keys)))
+    # The columns that nobody may ask for are only counted.
+    names = (value.name, *(other.name for other in others))
+    return Beside(grouped, condition, (found,), names, is_single=True)
 
 
 def beside_pairs(
@@ -212,7 +247,7 @@ def _sides(condition: e.Expression) -> tuple[e.Expression, ...] | None:
 def _check(context: Context, rows: LogicalNode, span: Span) -> None:
     if names_outer(rows):
         raise context.unsupported(
-            "a column of the row beside a query anywhere but in WHERE and SELECT",
+            "a correlated column outside the WHERE and SELECT clauses of a subquery",
             span,
             hint="compare it in the WHERE clause of the query, or join with the query instead",
         )

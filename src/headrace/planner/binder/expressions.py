@@ -15,12 +15,13 @@ from headrace.planner.binder.context import Context
 from headrace.planner.binder.elsewhere import ELSEWHERE
 from headrace.planner.binder.frames import bind_frame
 from headrace.planner.binder.interval_casts import carried, cast_interval
+from headrace.planner.binder.json_paths import JSON_READERS, with_found_document
 from headrace.planner.binder.literals import bind_constant, bind_interval
 from headrace.planner.binder.refinements import refined, way_to_cast
 from headrace.planner.binder.scalar_queries import ScalarQueries
 from headrace.planner.binder.scope import Scope, check_rowtime, field_at, field_of
 from headrace.planner.binder.user_calls import checked_operands, find_user_function, is_aggregate
-from headrace.planner.coercion import can_cast, is_interval
+from headrace.planner.coercion import can_cast, can_cast_null, is_interval
 from headrace.planner.dialect import syntax
 from headrace.planner.dialect.tokens import Span
 from headrace.planner.functions import (
@@ -32,7 +33,7 @@ from headrace.planner.functions import (
     find_aggregate,
     find_function,
 )
-from headrace.planner.functions.text import constant
+from headrace.planner.functions.text import constant, is_null
 from headrace.types import (
     BooleanType,
     CharType,
@@ -141,7 +142,9 @@ class ExpressionBinder:
             return e.Literal(None, BooleanType())
         if not isinstance(bound.type, BooleanType):
             self.fail(
-                f"{clause} needs a BOOLEAN condition, not {bound.type.summary_without_null()}", node.span
+                f"{clause} needs a BOOLEAN condition, not {bound.type.summary_without_null()}",
+                node.span,
+                hint="compare it with a value, or write IS NOT NULL behind it",
             )
         return bound
 
@@ -188,6 +191,8 @@ class ExpressionBinder:
         function = FUNCTIONS.find(name)
         assert function is not None, name
         try:
+            if name in JSON_READERS:
+                operands = with_found_document(name, operands)
             types, result = function.resolve([one.type for one in operands])
             result = refined(function, operands, result)
             cast = tuple(cast_to(one, kind) for one, kind in zip(operands, types, strict=False))
@@ -208,6 +213,8 @@ class ExpressionBinder:
         found = cast_interval(operand, node.type, is_try=node.is_try) if of_intervals else None
         if found is not None:
             return found
+        if not node.is_try and is_null(operand) and can_cast_null(operand.type, node.type):
+            return e.Literal(None, node.type.nullable())
         if of_intervals or not can_cast(operand.type, node.type):
             self.fail(
                 f"cannot CAST {operand.type.summary_without_null()} to {node.type.summary_without_null()}",

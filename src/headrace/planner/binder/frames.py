@@ -19,8 +19,6 @@ _CURRENT = "CURRENT ROW"
 
 
 class Binder(Protocol):
-    """Binds expressions."""
-
     context: Context
 
     def bind(self, node: syntax.Node) -> e.Expression:
@@ -42,7 +40,9 @@ def bind_frame(binder: Binder, window: syntax.WindowSyntax, order: Sequence[e.So
     is_void = start is not None and end is not None and start < end
     kinds = (frame.start.kind, "" if frame.end is None else frame.end.kind)
     if is_void or kinds[0] == "UNBOUNDED FOLLOWING" or kinds[1] == "UNBOUNDED PRECEDING":
-        raise binder.context.error("a frame begins before it ends", frame.span, hint="swap its bounds")
+        raise binder.context.error(
+            "a window frame must not end before it starts", frame.span, hint="swap its bounds"
+        )
     return e.Frame(unit, start, None if end is None else -end, of_numbers)
 
 
@@ -66,19 +66,19 @@ def _amount(
     if unit is e.FrameUnit.ROWS:
         rows = constant(bound_node)
         if not isinstance(rows, int) or isinstance(rows, bool) or rows < 0:
-            raise binder.context.error("ROWS counts with a constant number", bound.span)
+            raise binder.context.error("ROWS needs a constant number of rows", bound.span)
         return rows
     if of_numbers:
         number = constant(bound_node)
         if not isinstance(number, int | Decimal) or isinstance(number, bool) or number < 0:
             raise binder.context.error(
-                "RANGE over a column of numbers needs a constant number that is not negative", bound.span
+                "RANGE over a numeric column needs a constant that is not negative", bound.span
             )
         return number
     length = interval_ms(bound_node) if isinstance(bound_node, e.Literal) else None
     if length is None:
         raise binder.context.error(
-            "RANGE over a time needs an interval of days or less",
+            "RANGE over a time column needs an interval of days or shorter units",
             bound.span,
             hint="RANGE BETWEEN INTERVAL '1' HOUR PRECEDING AND CURRENT ROW",
         )

@@ -203,7 +203,7 @@ class GroupedBinder(ExpressionBinder):
             self.fail("GROUP_ID takes no arguments", node.span)
         sets = [frozenset(one) for one in self.grouping_.sets or ()]
         if len(set(sets)) < len(sets):
-            raise self.context.unsupported("GROUP_ID where grouping sets are equal", node.span)
+            raise self.context.unsupported("GROUP_ID with duplicate grouping sets", node.span)
         return e.Literal(0, BigIntType(False))
 
     def window_property(self, node: FunctionCall) -> e.Expression:
@@ -285,7 +285,7 @@ def bind_grouping(
         call = _window_call(item)
         if call is not None:
             if window is not None:
-                raise context.error("GROUP BY can have only one window", item.span)
+                raise context.error("GROUP BY can contain only one window", item.span)
             window = _group_window(context, binder, node, call)
             continue
         if item.kind == "SIMPLE":
@@ -320,7 +320,7 @@ def _sets(item: GroupItem, key: object, context: Context) -> list[tuple[int, ...
     if item.kind == "ROLLUP":
         return [_joined(parts[:length]) for length in range(len(parts), -1, -1)]
     if len(parts) > 9:
-        raise context.error("CUBE with this many keys makes too many grouping sets", item.span)
+        raise context.error("CUBE over this many keys produces too many grouping sets", item.span)
     return [
         _joined(list(chosen)) for size in range(len(parts), -1, -1) for chosen in combinations(parts, size)
     ]

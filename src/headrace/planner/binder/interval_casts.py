@@ -1,4 +1,4 @@
-"""Casts from and to intervals: of numbers of one unit, of intervals of the same kind, and to text.
+"""Casts from and to intervals: of whole numbers, of intervals of the same kind, and to text.
 
 All intervals of a kind are one type, as in Flink: months, or milliseconds. So a CAST to another unit changes nothing.
 """
@@ -16,7 +16,7 @@ __all__ = ["carried", "cast_interval"]
 
 _DAY_TIME: Final = t.DataTypes.INTERVAL(t.DataTypes.SECOND(3))
 _MONTHS: Final = t.DataTypes.INTERVAL(t.DataTypes.MONTH())
-#: What a number counts.
+#: What a constant counts.
 _UNITS: Final[dict[str, datetime.timedelta | int]] = {
     "DAY": datetime.timedelta(days=1),
     "HOUR": datetime.timedelta(hours=1),
@@ -25,6 +25,7 @@ _UNITS: Final[dict[str, datetime.timedelta | int]] = {
     "YEAR": 12,
     "MONTH": 1,
 }
+_MILLISECOND: Final = datetime.timedelta(milliseconds=1)
 
 
 def carried(target: t.DataType) -> t.DataType:
@@ -53,5 +54,8 @@ def cast_interval(operand: Expression, target: t.DataType, *, is_try: bool) -> E
     unit = _UNITS.get(target.resolution.name)
     if not isinstance(operand.type, t.IntegralType) or unit is None:
         return None
+    if is_try or not isinstance(operand, Literal):
+        # Flink 2.3 takes a number that it does not know when it plans for the value inside of an interval.
+        unit = 1 if isinstance(kind, t.YearMonthIntervalType) else _MILLISECOND
     one = Literal(unit, kind.not_null())
     return Call("TIMES", (operand, one), kind.with_nullability(nullable))

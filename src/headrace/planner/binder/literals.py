@@ -93,7 +93,13 @@ def _temporal(context: Context, node: Constant, text: str) -> Literal:
         clock = datetime.time(numbers[3], numbers[4], numbers[5], micros)
         moment = datetime.datetime.combine(day, clock)
     except ValueError as wrong:
-        raise context.error(f"not a valid {node.kind.upper()}: {wrong}", node.span) from wrong
+        raise context.error(
+            f"not a valid {node.kind.upper()}: {wrong}",
+            node.span,
+            hint="CAST('...' AS TIMESTAMP(3)) takes the last day of the month for days that do not exist"
+            if node.kind == "timestamp"
+            else "write a date of the calendar",
+        ) from wrong
     return Literal(moment, t.TimestampType(len(fraction), False))
 
 

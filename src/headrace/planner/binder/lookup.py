@@ -21,10 +21,21 @@ from headrace.planner.binder.casts import cast_to
 from headrace.planner.binder.context import Context
 from headrace.planner.binder.expressions import ExpressionBinder
 from headrace.planner.binder.scope import Relation, Scope
+from headrace.planner.binder.trees import unique
 from headrace.planner.dialect.syntax import Hint, JoinTable, Node, TableName
-from headrace.planner.logical import Field, Filter, JoinKind, LogicalNode, Scan, TimeKind, Unnest
+from headrace.planner.logical import (
+    Field,
+    Filter,
+    JoinKind,
+    LogicalNode,
+    Project,
+    Scan,
+    TimeKind,
+    Unnest,
+    Watermark,
+)
 from headrace.planner.opened_lookups import LookupCall
-from headrace.types.logical import ArrayType, RowField, RowType
+from headrace.types.logical import ArrayType, BooleanType, RowField, RowType
 
 __all__ = ["LookupHints", "is_lookup", "join_lookup"]
 
@@ -92,7 +103,7 @@ def join_lookup(
     Args:
         context: Where functions are looked for.
         left: The rows, and their names.
-        right: The table as a plain scan, and the names of its columns.
+        right: The table as a scan with its computed columns, and the names of its columns.
         node: The join.
         hints: The hints of the SELECT.
         outer: The names of the query around.
@@ -106,14 +117,15 @@ def join_lookup(
             hint="use JOIN or LEFT JOIN, with the table that is looked up on the right",
         )
     plan, scope = left
-    scan = _scan(context, right[0], node.right)
+    table = _table(context, right[0], node.right)
+    scan = table.scan
     width = len(plan.schema)
     relations = (*scope.relations, *right[1].shifted(width))
     both = Scope(context, relations, outer=outer)
     if node.on is None:
         raise _no_equality(context, node)
     condition = ExpressionBinder(context, both, None, "ON").condition(node.on, "ON")
-    split = _split(condition, width)
+    split = _split(condition, width, table.columns)
     if not split.keys:
         raise _other_types(context, condition, width, node) or _no_equality(context, node)
     names = [column.name for column in scan.table.physical_columns]
@@ -124,7 +136,7 @@ def join_lookup(
     function = UserFunction(f"lookup of {scan.identifier.name}", FunctionKind.LOOKUP, call, None, row)
     operands = tuple(cast_to(keys[at], scan.schema[at].type.nullable()) for at in columns)
     found = e.UserCall(function, operands, ArrayType(row.not_null()))
-    joined: LogicalNode = Unnest(plan, found, kind, tuple(names))
+    joined = table.computed(Unnest(plan, found, kind, tuple(names)), width + columns[0])
     if split.others and kind is JoinKind.LEFT:
         raise context.unsupported(
             "LEFT JOIN with FOR SYSTEM_TIME AS OF and conditions besides equalities",
@@ -156,20 +168,58 @@ def is_lookup(context: Context, as_of: Node, left: LogicalNode, scope: Scope) ->
     return isinstance(time, e.InputRef) and left.schema[time.index].time is TimeKind.PROCTIME
 
 
-def _scan(context: Context, plan: LogicalNode, node: TableName) -> Scan:
-    if not isinstance(plan, Scan):
-        has_table = any(isinstance(one, Scan) for one in _below(plan))
-        what = "has computed columns or a watermark" if has_table else "is not a table with a connector"
-        raise context.unsupported(
-            f"a lookup join with {node.name.dotted()!r}, which {what}",
-            node.span,
-            hint="look rows up in a table with physical columns only",
-        )
-    return plan
+@dataclass(frozen=True)
+class _Table:
+    """A table that is looked up."""
+
+    scan: Scan
+    #: Its columns, over those of the scan.
+    columns: tuple[e.Expression, ...]
+    names: tuple[str, ...]
+
+    def computed(self, joined: Unnest, key: int) -> LogicalNode:
+        """Return rows with all columns of the table behind their own.
+
+        Args:
+            joined: Rows with the columns of the scan.
+            key: The place of a column that is NULL only where nothing was found.
+        """
+        schema = joined.schema
+        width = len(schema) - len(self.scan.schema)
+        own = [e.InputRef(place, field.type) for place, field in enumerate(schema)]
+        if self.columns == tuple(
+            e.InputRef(place, field.type) for place, field in enumerate(self.scan.schema)
+        ):
+            return joined
+
+        def moved(part: e.Expression) -> e.Expression | None:
+            return own[width + part.index] if isinstance(part, e.InputRef) else None
+
+        found = e.Call("IS_NOT_NULL", (own[key],), BooleanType(False))
+        columns = []
+        for column in self.columns:
+            value = e.rewrite(column, moved)
+            if joined.kind is JoinKind.LEFT and not isinstance(column, e.InputRef):
+                kind = column.type.nullable()
+                value = e.Call("CASE", (found, value, e.Literal(None, kind)), kind)
+            columns.append(value)
+        names = unique([*(field.name for field in schema[:width]), *self.names])
+        return Project(joined, (*own[:width], *columns), tuple(names))
 
 
-def _below(plan: LogicalNode) -> list[LogicalNode]:
-    return [plan, *(each for one in plan.inputs for each in _below(one))]
+def _table(context: Context, plan: LogicalNode, node: TableName) -> _Table:
+    if isinstance(plan, Watermark):
+        plan = plan.input  # what is looked up has no event time
+    if isinstance(plan, Scan):
+        columns = tuple(e.InputRef(place, field.type) for place, field in enumerate(plan.schema))
+        return _Table(plan, columns, tuple(field.name for field in plan.schema))
+    if isinstance(plan, Project) and isinstance(plan.input, Scan):
+        return _Table(plan.input, plan.expressions, plan.names)
+    raise context.unsupported(
+        f"a lookup join with {node.name.dotted()!r}, which is not a table with a connector",
+        node.span,
+        hint="look rows up in the table itself, and filter or compute in the query around the join",
+    )
 
 
 def _no_equality(context: Context, node: JoinTable) -> Exception:
@@ -199,21 +249,22 @@ def _other_types(context: Context, condition: e.Expression, width: int, node: Jo
 
 @dataclass(frozen=True)
 class _Condition:
-    #: Columns of the table with what they equal, over the left row.
+    #: Columns of the scan with what they equal, over the left row.
     keys: list[tuple[int, e.Expression]]
     others: list[e.Expression]
 
 
-def _split(condition: e.Expression, width: int) -> _Condition:
+def _split(condition: e.Expression, width: int, columns: Sequence[e.Expression]) -> _Condition:
     """Tell equalities of a column of the table from other conditions."""
     keys: dict[int, e.Expression] = {}
     others = []
     for one in e.conjuncts(condition):
         found = _equality(one, width)
-        if found is None or found[0] in keys:
+        column = None if found is None else columns[found[0]]
+        if found is None or not isinstance(column, e.InputRef) or column.index in keys:
             others.append(one)
         else:
-            keys[found[0]] = found[1]
+            keys[column.index] = found[1]
     return _Condition(list(keys.items()), others)
 
 

@@ -189,7 +189,9 @@ def _partition(context: Context, rows: ExpressionBinder, node: syntax.Node) -> i
     bound = rows.bind(node)
     if not isinstance(bound, e.InputRef):
         raise context.error(
-            "PARTITION BY takes columns here", node.span, hint="compute the column in a query below"
+            "PARTITION BY of MATCH_RECOGNIZE takes columns, not expressions",
+            node.span,
+            hint="compute the column in a subquery",
         )
     return bound.index
 
@@ -210,7 +212,9 @@ def _order(
         )
     if not order[0].ascending:
         raise context.error(
-            "MATCH_RECOGNIZE goes forward in time", item.span, hint="leave DESC out; further keys may have it"
+            "the first ORDER BY column of MATCH_RECOGNIZE must be ascending",
+            item.span,
+            hint="remove DESC; only later ORDER BY columns can be descending",
         )
     return order
 

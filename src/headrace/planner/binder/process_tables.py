@@ -232,7 +232,7 @@ def _order(
         raise context.error(
             "ORDER BY of a table argument must start with a time attribute in ascending order, not with DESC",
             node.order_by[0].span,
-            hint="leave DESC out; further columns may have it",
+            hint="remove DESC; only later ORDER BY columns can be descending",
         )
     return tuple(made)
 
@@ -384,7 +384,7 @@ def _uid(
             return None
         return function.name if _UID_FORM.fullmatch(function.name) else process_of(function).name
     if not isinstance(node, Constant) or not isinstance(node.value, str):
-        raise context.error("uid is a text", node.span, hint="uid => 'my-id'")
+        raise context.error("uid must be a string", node.span, hint="uid => 'my-id'")
     if _UID_FORM.fullmatch(node.value) is None:
         raise context.error(
             f"{node.value!r} is not a valid uid",

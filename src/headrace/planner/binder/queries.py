@@ -13,14 +13,16 @@ from headrace.planner.binder.correlated import (
     beside_aggregate,
     beside_pairs,
     beside_rows,
+    beside_single,
     counted,
     key_sides,
     limited,
 )
-from headrace.planner.binder.expressions import ExpressionBinder, OverCalls, cast_to, sort_key
+from headrace.planner.binder.expressions import ExpressionBinder, OverCalls, sort_key
 from headrace.planner.binder.grouping import GroupedBinder, Grouping, bind_grouping, settle
 from headrace.planner.binder.join_hints import STRATEGIES, JoinHints
 from headrace.planner.binder.lookup import LookupHints
+from headrace.planner.binder.membership import membership
 from headrace.planner.binder.scalar_queries import ScalarQueries
 from headrace.planner.binder.scope import Relation, Scope
 from headrace.planner.binder.state_ttl import StateTtl
@@ -37,10 +39,9 @@ from headrace.planner.binder.trees import (
     with_aliases,
 )
 from headrace.planner.binder.value_rows import bind_values
-from headrace.planner.coercion import common_type, comparison_type
+from headrace.planner.coercion import common_type
 from headrace.planner.dialect.syntax import (
     Exists,
-    FunctionCall,
     In,
     Name,
     Node,
@@ -69,7 +70,7 @@ from headrace.planner.logical import (
     Union,
     Values,
 )
-from headrace.types import BigIntType, BooleanType
+from headrace.types import BigIntType
 
 __all__ = ["bind_query"]
 
@@ -254,9 +255,7 @@ class QueryBinder:
     def _add_keys(self, grouping: Grouping, span: Span) -> None:
         """Group by what is compared with the row beside the query, too."""
         if grouping.sets is not None or grouping.window is not None:
-            raise self.context.unsupported(
-                "GROUPING SETS or a group window in a query that names columns of the row beside it", span
-            )
+            raise self.context.unsupported("GROUPING SETS or a group window in a correlated subquery", span)
         keys = key_sides(self.context, self.correlated, span)
         grouping.keys += [key for key in keys if key not in grouping.keys]
 
@@ -308,26 +307,47 @@ class QueryBinder:
         )
 
     def _scalar_query(self, scope: Scope, query: Query) -> Beside:
-        """A query that gives one row with one value, whatever it reads: an aggregate without GROUP BY."""
+        """A query that gives one value: an aggregate without GROUP BY, or rows of which there must be one at most."""
         body = query.body
-        if (
-            not isinstance(body, SelectSyntax)
-            or body.group_by is not None
-            or not calls_aggregate(body.items, self.context)
-        ):
-            raise self.context.unsupported(
-                "a scalar subquery that can return more or less than one row",
-                query.span,
-                hint="aggregate without GROUP BY, or join with the query",
-            )
-        if body.having is not None or body.qualify is not None or query.offset or query.fetch is not None:
-            raise self.context.unsupported("HAVING, QUALIFY or LIMIT in a scalar subquery", query.span)
-        found = QueryBinder(self.context, scope).beside(query)
+        is_aggregate = (
+            isinstance(body, SelectSyntax)
+            and calls_aggregate(body.items, self.context)
+            and body.group_by is None
+            and body.having is None
+            and body.qualify is None
+            and not query.offset
+            and query.fetch is None
+        )
+        binder = QueryBinder(self.context, scope)
+        found = binder.beside(query) if is_aggregate else binder.single(query)
         if len(found.names) != 1:
             raise self.context.error(
-                f"a scalar subquery must return one column, not {len(found.names)}", query.span
+                f"a scalar subquery must return one column, not {len(found.names)}",
+                query.span,
+                hint="select one of them; LATERAL (SELECT ...) in FROM gives several",
             )
         return found
+
+    def single(self, query: Query) -> Beside:
+        """The value of a query that must have one row at most for the row beside it; NULL if there is none."""
+        self._common_tables(query)
+        block = self._block(query.body) if isinstance(query.body, SelectSyntax) else None
+        keys: Sequence[e.Expression] = ()
+        if block is None or not self._names_row_beside(block):
+            rows = bind_query(self.context, query)
+            count = len(rows.schema)
+        else:
+            count = len(block.expressions)
+            over = block.binder.over
+            is_aggregate = isinstance(block.binder, GroupedBinder) and not block.binder.grouping_.grouped
+            if is_aggregate or block.qualify is not None or (over is not None and over.calls):
+                raise self.context.unsupported(
+                    "HAVING, QUALIFY, LIMIT or OVER in a scalar subquery that names columns of the row beside it",
+                    query.span,
+                )
+            keys = key_sides(self.context, self.correlated, query.span)
+            rows = self._keyed_rows(query, block, keys)
+        return beside_single(self.context, rows, self.correlated, keys, count, query.span)
 
     def counted(self, query: Query) -> Beside:
         """The number of a query's rows."""
@@ -339,7 +359,7 @@ class QueryBinder:
             )
             if not is_plain:
                 raise self.context.unsupported(
-                    "EXISTS as a value over a query with GROUP BY, QUALIFY or OFFSET that names columns of the row",
+                    "EXISTS as a value over a correlated subquery with GROUP BY, QUALIFY or OFFSET",
                     query.span,
                 )
             return counted(self.context, block.input, self.correlated, query.span)
@@ -362,95 +382,57 @@ class QueryBinder:
         joined = [joined_condition(one, width) for one in inner.correlated]
         if isinstance(part, In):
             negated = negated != part.negated
-            joined.append(self._membership(scope, part, found, width, negated))
+            joined.append(membership(self.context, scope, part, found, width, negated))
         kind = JoinKind.ANTI if negated else JoinKind.SEMI
         return Join(node, right, kind, e.conjunction(joined))
-
-    def _membership(
-        self, scope: Scope, part: In, found: Sequence[e.Expression], width: int, negated: bool
-    ) -> e.Expression:
-        binder = ExpressionBinder(self.context, scope, None, "WHERE")
-        operands = [part.operand]
-        if isinstance(part.operand, FunctionCall) and part.operand.name.path == ("ROW",):
-            operands = list(part.operand.arguments)
-        if len(operands) != len(found):
-            raise self.context.error(
-                f"IN compares {len(operands)} values with a query of {len(found)} columns", part.span
-            )
-        if len(operands) > 1 and part.comparison != "EQUALS":
-            raise self.context.error("only = SOME and <> ALL compare rows with a query", part.span)
-        equalities: list[e.Expression] = []
-        for operand, column in zip(operands, found, strict=True):
-            left, right = binder.typed(operand), joined_condition(column, width)
-            common = comparison_type(left.type, right.type)
-            if common is None:
-                raise self.context.error(
-                    f"IN cannot compare {left.type.summary_without_null()} with "
-                    f"{right.type.summary_without_null()}",
-                    part.span,
-                )
-            equal: e.Expression = e.Call(
-                part.comparison,
-                (cast_to(left, common), cast_to(right, common)),
-                BooleanType(left.type.is_nullable or right.type.is_nullable),
-            )
-            if negated:
-                # x NOT IN (..., NULL) is never TRUE: a NULL on either side counts as a partner.
-                unknown = [
-                    e.Call("IS_NULL", (one,), BooleanType(False))
-                    for one in (left, right)
-                    if one.type.is_nullable
-                ]
-                equal = e.Call("OR", (equal, *unknown), BooleanType()) if unknown else equal
-            equalities.append(equal)
-        return e.conjunction(equalities)
 
     def beside(self, query: Query) -> Beside:
         """A query that may name columns of the row beside it, whose scope is `outer`."""
         self._common_tables(query)
         block = self._block(query.body) if isinstance(query.body, SelectSyntax) else None
-        if block is None or not (
-            self.correlated or names_outer(block.input) or names_outer(tuple(block.expressions))
-        ):
+        if block is None or not self._names_row_beside(block):
             rows = bind_query(self.context, query)
             return beside_rows(self.context, rows, (), (), len(rows.schema), query.span)
         binder = block.binder
         if block.qualify is not None or (binder.over is not None and binder.over.calls):
-            raise self.context.unsupported(
-                "OVER in a query that names columns of the row beside it", query.span
-            )
+            raise self.context.unsupported("OVER in a correlated subquery", query.span)
         if isinstance(binder, GroupedBinder) and not binder.grouping_.grouped:
             if query.order_by or query.offset or query.fetch is not None or block.distinct:
                 raise self.context.unsupported(
-                    "ORDER BY, LIMIT or DISTINCT over one row beside another", query.span
+                    "ORDER BY, LIMIT or DISTINCT in a correlated subquery that returns one row", query.span
                 )
             parts = (block.expressions, block.names, block.having)
             return beside_aggregate(self.context, binder.grouping_, self.correlated, *parts, query.span)
         return self._rows_beside(query, block)
 
+    def _names_row_beside(self, block: _Block) -> bool:
+        return bool(self.correlated) or names_outer(block.input) or names_outer(tuple(block.expressions))
+
     def _rows_beside(self, query: Query, block: _Block) -> Beside:
         count = len(block.expressions)
-        order = self._sort_keys(block, query.order_by)
         is_limited = bool(query.offset) or query.fetch is not None
-        if is_limited and not order:
-            raise self.context.unsupported(
-                "LIMIT without ORDER BY in a query that names columns of the row beside it", query.span
-            )
         is_plain = not (is_limited or block.distinct or isinstance(block.binder, GroupedBinder))
         if is_plain and names_outer(tuple(block.expressions)):
             return beside_pairs(
                 self.context, self._input(block), self.correlated, block.expressions, block.names, query.span
             )
         keys = _columns(self.correlated) if is_plain else key_sides(self.context, self.correlated, query.span)
+        rows = self._keyed_rows(query, block, keys)
+        return beside_rows(self.context, rows, self.correlated, keys, count, query.span)
+
+    def _keyed_rows(self, query: Query, block: _Block, keys: Sequence[e.Expression]) -> LogicalNode:
+        """The rows of a query with the keys behind its columns, of each key as many as LIMIT says."""
+        order = self._sort_keys(block, query.order_by)
+        is_limited = bool(query.offset) or query.fetch is not None
+        if is_limited and not order:
+            raise self.context.unsupported("LIMIT without ORDER BY in a correlated subquery", query.span)
         shown = list(keys)
         if isinstance(block.binder, GroupedBinder):
             grouped = block.binder.grouping_.keys
             shown = [e.InputRef(grouped.index(key), key.type) for key in keys]
         names = [*block.names, *(f"$key{place}" for place in range(len(keys)))]
         rows = self._project(block, [*block.expressions, *shown], names)
-        if is_limited:
-            rows = limited(rows, len(keys), order, query.offset, query.fetch)
-        return beside_rows(self.context, rows, self.correlated, keys, count, query.span)
+        return limited(rows, len(keys), order, query.offset, query.fetch) if is_limited else rows
 
     def subquery(self, query: Query) -> tuple[LogicalNode, list[e.Expression]]:
         """A query of IN or EXISTS: its rows, and its columns as expressions over them."""

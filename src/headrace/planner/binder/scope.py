@@ -187,7 +187,7 @@ def field_at(context: Context, row: Expression, place: object, span: Span) -> Ex
     assert isinstance(row.type, RowType)
     if isinstance(place, int):
         if not 1 <= place <= len(row.type):
-            raise context.error(f"the row has {len(row.type)} fields, counted from 1", span)
+            raise context.error(f"the row has {len(row.type)} fields; the first is 1", span)
         place = row.type.field_names()[place - 1]
     if not isinstance(place, str):
         raise context.error("fields of a row are read by a constant number or name", span)

@@ -258,7 +258,7 @@ class TableBinder:
 
     def _view(self, view: CatalogView, dotted: str, name: Name) -> LogicalNode:
         if dotted in self.context.views:
-            raise self.context.error(f"view {dotted!r} reads itself", name.span)
+            raise self.context.error(f"view {dotted!r} refers to itself", name.span)
         try:
             plan = self._bind_query(
                 self.context.in_view(dotted, view.expanded_query), parse_query(view.expanded_query), None
@@ -363,7 +363,7 @@ class TableBinder:
         beside = self._bind_beside(self.context, query, replace(scope, outer=None))
         if kind is JoinKind.LEFT and (beside.needs_partner or beside.having != TRUE):
             raise self.context.unsupported(
-                "LEFT JOIN LATERAL with a query whose SELECT or HAVING names columns of the row beside it",
+                "LEFT JOIN LATERAL with a query whose SELECT or HAVING uses columns of the left side",
                 node.span,
                 hint="compute them above the join",
             )

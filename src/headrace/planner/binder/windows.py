@@ -123,7 +123,9 @@ def _window_arguments(context: Context, name: str, call: FunctionCall) -> dict[s
 def _length(context: Context, node: Node, key: str) -> int:
     bound = ExpressionBinder(context, Scope(context, ()), None, "a window").bind(node)
     length = interval_ms(bound) if isinstance(bound, Literal) else None
-    if length is None or (length <= 0 and key != "OFFSET"):
+    if length is not None and length <= 0 and key != "OFFSET":
+        raise context.error(f"{key} must be longer than 0", node.span, hint="INTERVAL '10' SECOND")
+    if length is None:
         raise context.error(
             f"{key} must be an interval of days, hours, minutes or seconds",
             node.span,

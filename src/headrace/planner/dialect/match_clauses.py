@@ -37,7 +37,7 @@ _NO_GROUPS: Final = "write the variables one after the other: PATTERN (A B+ C)"
 
 
 class MatchClauses(Expressions):
-    """Reads MATCH_RECOGNIZE."""
+    """Parses the clauses of MATCH_RECOGNIZE."""
 
     def matched(self, table: TableExpression) -> MatchTable:
         """Read what stands behind a table, from MATCH_RECOGNIZE to its alias."""

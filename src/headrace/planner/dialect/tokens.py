@@ -88,9 +88,12 @@ _PATTERN: Final = re.compile(
 )
 
 _OPEN: Final = {
-    "open_block": "this comment is not closed",
-    "open_string": "this string is not closed",
-    "open_quoted": "this quoted name is not closed",
+    "open_block": ("this comment is not closed", "close it with */"),
+    "open_string": ("this string is not closed", "close it with '; within a string a quote is written twice"),
+    "open_quoted": (
+        "this quoted name is not closed",
+        "close it with `; within a name a back quote is written twice",
+    ),
 }
 
 
@@ -129,7 +132,7 @@ def tokenize(text: str) -> list[Token]:
             _refuse(text, Span(place, place + 1), f"{text[place]!r} is not valid in SQL", hint)
         span, group = Span(place, match.end()), match.lastgroup or ""
         if group in _OPEN:
-            _refuse(text, span, _OPEN[group])
+            _refuse(text, span, *_OPEN[group])
         token = _token(text, group, match.group(), span)
         if token is not None:
             tokens.append(token)

@@ -11,7 +11,7 @@ from headrace.catalog.modules import CORE
 from headrace.catalog.modules import HIVE as HIVE_MODULE
 from headrace.planner.functions.aggregates import BuiltInAggregate, aggregates, find_aggregate, over_lists
 from headrace.planner.functions.collections import COLLECTIONS
-from headrace.planner.functions.conditional import CONDITIONAL
+from headrace.planner.functions.conditional import CONDITIONAL, SINGLE_VALUES
 from headrace.planner.functions.hive import HIVE, hive_name
 from headrace.planner.functions.json import JSON
 from headrace.planner.functions.json_text import JSON_TEXT, LISTED_JSON
@@ -43,7 +43,7 @@ def _all() -> FunctionRegistry:
     every = FunctionRegistry()
     for one in (OPERATORS, MATH, STRINGS, TEMPORAL, CONDITIONAL, COLLECTIONS, JSON, JSON_TEXT, VARIANTS):
         every.include(one)
-    for one in (LISTED_JSON, LISTED_NUMBERS, HIVE):
+    for one in (LISTED_JSON, LISTED_NUMBERS, SINGLE_VALUES, HIVE):
         every.include(one)
     return every
 

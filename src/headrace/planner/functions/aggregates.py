@@ -83,7 +83,7 @@ def _ordered(name: str) -> Callable[[Sequence[t.DataType]], t.DataType]:
         if isinstance(types[0], t.ArrayType | t.MapType | t.MultisetType | t.RowType | t.VariantType):
             raise WrongArguments(
                 f"{name} takes values that can be ordered, not {types[0].summary_without_null()}",
-                "take a part of the value, or CAST it to STRING",
+                "select a field of the value, or CAST it to STRING",
             )
         return types[0]
 

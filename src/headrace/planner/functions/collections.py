@@ -101,7 +101,7 @@ def _emit_item(call: Call, operands: list[str]) -> str:
         return f"element_at({operands[0]}, {operands[1]})"
     place = constant(call.operands[1])
     if isinstance(place, int) and place < 1:
-        raise WrongArguments(f"elements are counted from 1, not from {place}")
+        raise WrongArguments(f"the index of an array element starts at 1; got {place}")
     return f"get({operands[0]}, {operands[1]} - 1)"
 
 

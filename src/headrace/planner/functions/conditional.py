@@ -21,9 +21,11 @@ from headrace.types import (
     RowType,
 )
 
-__all__ = ["CONDITIONAL"]
+__all__ = ["CONDITIONAL", "SINGLE_VALUES"]
 
 CONDITIONAL: Final = FunctionRegistry("conditional")
+#: What queries in place of values call.
+SINGLE_VALUES: Final = FunctionRegistry("internal")
 
 
 def _common(name: str, types: Sequence[DataType]) -> DataType:
@@ -101,7 +103,25 @@ CONDITIONAL.add_shape(
     "NULLIF(value, other)",
     "NULL if both are the same, otherwise the value.",
     _null_if,
-    "nullif({0}, {1})",
+    lambda call, each: (
+        # Spark compares no maps, but lists of their entries.
+        f"IF(array_sort(map_entries({each[0]})) = array_sort(map_entries({each[1]})), NULL, {each[0]})"
+        if isinstance(call.operands[0].type, MapType)
+        else f"nullif({each[0]}, {each[1]})"
+    ),
+)
+
+
+SINGLE_VALUES.add_shape(
+    "SINGLE_VALUE",
+    "SINGLE_VALUE(count, value)",
+    "The value of a query in place of a value, which fails if it has more than one row.",
+    lambda types: (tuple(types), types[1].nullable()),
+    lambda call, each: (
+        f"IF({each[0]} > 1, CAST(raise_error('a scalar subquery returned more than one row') "
+        f"AS {call.type.spark_name()}), {each[1]})"
+    ),
+    is_form=True,
 )
 
 

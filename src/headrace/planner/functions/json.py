@@ -33,7 +33,9 @@ class _Path:
     def __init__(self, call: Call) -> None:
         text = string_constant(call, 1)
         if text is None:
-            raise WrongArguments(f"{call.function} takes a constant path")
+            raise WrongArguments(
+                f"{call.function} takes a constant path", "write it as a string, such as '$.name'"
+            )
         match = _PATH.fullmatch(text)
         if match is None:
             raise WrongArguments(
@@ -47,7 +49,7 @@ class _Path:
         if "*" in self.before or "*" in self.behind or ".." in self.path or "?" in self.path:
             raise WrongArguments(
                 f"{call.function}: the path {text!r} is not supported yet",
-                "a path has names, numbers of elements, and [*] once",
+                "JSON_VALUE, JSON_QUERY and JSON_EXISTS take it; others names, numbers of elements, and [*] once",
             )
 
     def text(self, json: str) -> str:

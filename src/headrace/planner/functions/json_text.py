@@ -10,7 +10,7 @@ from typing import Final
 
 from headrace import types as t
 from headrace.planner.coercion import is_binary, is_string
-from headrace.planner.expressions import Call
+from headrace.planner.expressions import Call, Literal
 from headrace.planner.functions.registry import FunctionRegistry
 from headrace.planner.functions.signature import Resolved, WrongArguments
 from headrace.planner.functions.text import constant, let, quoted
@@ -128,32 +128,28 @@ def _made(types: Sequence[t.DataType]) -> Resolved:
 def _object_type(types: Sequence[t.DataType]) -> Resolved:
     for key in types[1::2]:
         if not is_string(key):
-            raise WrongArguments(f"a key of JSON_OBJECT is a STRING, not {key.summary_without_null()}")
+            raise WrongArguments(f"a key of JSON_OBJECT must be a STRING, not {key.summary_without_null()}")
     return _made(types)
 
 
 def _emit_object(call: Call, operands: list[str]) -> str:
     absent = constant(call.operands[0]) == "ABSENT"
-    pairs = [(operands[place], _value(call, operands, place + 1)) for place in range(1, len(operands), 2)]
-    if all(constant(call.operands[place]) is not None for place in range(1, len(operands), 2)):
-        # Of equal names the last one counts.
-        named = {str(constant(call.operands[1 + 2 * at])): value for at, (_, value) in enumerate(pairs)}
-        members = []
-        for name, value in sorted(named.items()):
-            member = f"concat({_quoted(quoted(name))}, ':', {value})"
-            members.append(
-                member if absent else f"coalesce({member}, concat({_quoted(quoted(name))}, ':null'))"
+    named: dict[str, str] = {}
+    for place in range(1, len(operands), 2):
+        key = call.operands[place]
+        if not isinstance(key, Literal) or key.value is None:
+            raise WrongArguments(
+                "a key of JSON_OBJECT must be a string literal",
+                "MAP[...] in JSON_STRING takes any strings as keys",
             )
-        listed = f"array({', '.join(members)})" if members else "array('')"
-        return f"concat('{{', array_join({listed}, ','), '}}')"
-    no_key = "raise_error('a key of JSON_OBJECT is NULL')"
-    structs = ", ".join(f"struct(coalesce({key}, {no_key}) AS k, {value} AS v)" for key, value in pairs)
-    kept = f"array({structs})"
-    later = f"slice({kept}, __at + 2, {len(pairs)})"
-    kept = f"filter({kept}, (__one, __at) -> NOT exists({later}, __other -> __other.k = __one.k))"
-    if absent:
-        kept = f"filter({kept}, one -> one.v IS NOT NULL)"
-    return _object(kept)
+        named[str(key.value)] = _value(call, operands, place + 1)
+    # Of equal names the last one counts.
+    members = []
+    for name, value in sorted(named.items()):
+        member = f"concat({_quoted(quoted(name))}, ':', {value})"
+        members.append(member if absent else f"coalesce({member}, concat({_quoted(quoted(name))}, ':null'))")
+    listed = f"array({', '.join(members)})" if members else "array('')"
+    return f"concat('{{', array_join({listed}, ','), '}}')"
 
 
 JSON_TEXT.add_shape(
@@ -239,7 +235,7 @@ def _emit_listed_object(call: Call, operands: list[str]) -> str:
     key, value = kind.element_type
     if not is_string(key.data_type):
         raise WrongArguments(
-            f"a key of JSON_OBJECTAGG is a STRING, not {key.data_type.summary_without_null()}"
+            f"a key of JSON_OBJECTAGG must be a STRING, not {key.data_type.summary_without_null()}"
         )
     text = _element(call, f"one.{quote_name(value.name)}", value.data_type)
     no_key = "raise_error('a key of JSON_OBJECTAGG is NULL')"

@@ -1,4 +1,4 @@
-"""Numeric functions."""
+"""Numeric functions: rounding, logarithms, trigonometry, conversions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from headrace.planner.expressions import Call, Literal
 from headrace.planner.functions.registry import FunctionRegistry, same_as
 from headrace.planner.functions.signature import Emission, Nulls, Resolved, WrongArguments, signature
-from headrace.planner.functions.text import constant, negative
+from headrace.planner.functions.text import constant, negative, quoted
 from headrace.types import (
     DataType,
     DataTypes,
@@ -26,6 +26,7 @@ __all__ = ["MATH"]
 MATH: Final = FunctionRegistry("numeric")
 _DOUBLE: Final = DoubleType()
 _STRING: Final = DataTypes.STRING()
+_ODD_DIGITS: Final = "^[0-9A-Fa-f]([0-9A-Fa-f][0-9A-Fa-f])*$"
 
 
 def _logarithm(operand: str, function: str = "ln") -> str:
@@ -59,7 +60,7 @@ MATH.add("POWER(number DOUBLE, power DOUBLE)", _DOUBLE, "power({0}, {1})", "The 
 def _point(types: Sequence[DataType]) -> Resolved:
     arguments = signature("ATAN2(y DOUBLE, x DOUBLE)").bind(types)
     if any(isinstance(one, DecimalType) for one in types):
-        raise WrongArguments("ATAN2 takes no DECIMAL", "CAST it to DOUBLE")
+        raise WrongArguments("ATAN2 does not accept DECIMAL", "CAST it to DOUBLE")
     return arguments, DoubleType(any(one.is_nullable for one in types))
 
 
@@ -232,7 +233,8 @@ MATH.add(
 MATH.add(
     "UNHEX(text STRING)",
     DataTypes.BYTES(),
-    "unhex({0})",
+    # As Flink, in which the first of an odd number of digits counts as none.
+    f"IF({{0}} RLIKE {quoted(_ODD_DIGITS)}, unhex(concat('00', substring({{0}}, 2))), unhex({{0}}))",
     "The bytes of a string of hexadecimal digits.",
     nulls=Nulls.ALWAYS,
 )

@@ -22,7 +22,7 @@ from headrace.planner.expressions import Call, Expression
 from headrace.planner.functions.registry import FunctionRegistry
 from headrace.planner.functions.signature import Emission, Resolved, Resolver, WrongArguments
 from headrace.planner.functions.temporal import truncated
-from headrace.planner.functions.text import constant, negative, quoted, string_constant, whole_months
+from headrace.planner.functions.text import constant, is_null, negative, quoted, string_constant, whole_months
 from headrace.types.logical import MAX_LENGTH
 
 __all__ = ["COMPARISON_NAMES", "OPERATORS"]
@@ -52,6 +52,8 @@ def _nullable(types: Sequence[t.DataType]) -> bool:
 #: Comparisons that take no text for a number.
 _EQUALITY: Final = ("=", "<>", "IS DISTINCT FROM", "IS NOT DISTINCT FROM")
 
+_ORDERING: Final = ("<", "<=", ">", ">=")
+
 # --- comparisons ----------------------------------------------------------------------------------
 
 
@@ -62,6 +64,8 @@ def _compared(symbol: str) -> Resolver:
             found = None if found is None else comparison_type(found, other)
         if symbol in _EQUALITY and any(map(is_string, types)) and isinstance(found, t.NumericType):
             # As Flink, which compares them with < and > alone.
+            found = None
+        if symbol in _ORDERING and isinstance(found, t.VariantType):
             found = None
         if found is None:
             shown = ", ".join(one.summary_without_null() for one in types)
@@ -134,7 +138,7 @@ _operator(
 def _listed(types: Sequence[t.DataType]) -> Resolved:
     """A text is looked for among texts, also where the list has numbers: as in Flink it need not be a number."""
     if any(map(is_string, types[1:])) and any(isinstance(one, t.NumericType) for one in types[1:]):
-        raise WrongArguments("IN looks among texts or among numbers, not both", "CAST them to one type")
+        raise WrongArguments("IN cannot compare strings with numbers", "CAST them to one type")
     if is_string(types[0]) and all(is_string(one) or isinstance(one, t.NumericType) for one in types[1:]):
         texts = tuple(t.DataTypes.STRING().with_nullability(one.is_nullable) for one in types)
         return texts, t.BooleanType(_nullable(types))
@@ -169,7 +173,9 @@ def _strings(name: str) -> Resolver:
     def resolve(types: Sequence[t.DataType]) -> Resolved:
         for one in types:
             if not is_string(one) and not isinstance(one, t.NullType):
-                raise WrongArguments(f"{name} takes strings, not {one.summary_without_null()}")
+                raise WrongArguments(
+                    f"{name} takes strings, not {one.summary_without_null()}", "CAST it to STRING"
+                )
         found = tuple(t.DataTypes.STRING() if isinstance(one, t.NullType) else one for one in types)
         return found, t.BooleanType(_nullable(types))
 
@@ -180,10 +186,10 @@ def _emit_like(call: Call, operands: list[str]) -> str:
     # Spark's LIKE takes \ as an escape where Flink's has none: give it a character nobody writes.
     escape = string_constant(call, 2) if len(call.operands) == 3 else "\u0001"
     if escape is None or len(escape) != 1:
-        raise WrongArguments("LIKE's ESCAPE is one character")
+        raise WrongArguments("the ESCAPE of LIKE must be one character")
     if len(call.operands) == 3 and _ends_in_escape(string_constant(call, 1), escape):
         raise WrongArguments(
-            "the pattern of LIKE ends with the ESCAPE character, which has to stand before another"
+            "the pattern of LIKE ends with the ESCAPE character, which must be followed by another character"
         )
     return f"({operands[0]} LIKE {operands[1]} ESCAPE {quoted(escape)})"
 
@@ -303,7 +309,7 @@ def _arithmetic(symbol: str, types: Sequence[t.DataType]) -> Resolved:
     one, other = _numbers(symbol, types)
     nullable = _nullable(types)
     if symbol == "%" and not all(isinstance(each, t.IntegralType | t.DecimalType) for each in (one, other)):
-        raise WrongArguments("a remainder is of whole numbers and DECIMALs", "CAST the number to a DECIMAL")
+        raise WrongArguments("% takes whole numbers and DECIMALs", "CAST the number to a DECIMAL")
     if symbol == "%" and not getattr(one, "scale", 0) and not getattr(other, "scale", 0):
         # A remainder is no larger than the divisor.
         return (one, other), other.with_nullability(nullable)
@@ -503,10 +509,28 @@ def _subtracted(types: Sequence[t.DataType], result: t.DataType) -> Resolved:
     if not all(is_temporal(one) for one in types):
         raise WrongArguments("(a - b) with an interval qualifier needs two times")
     found = common_type(types)
-    zoned = [isinstance(one, t.LocalZonedTimestampType) for one in types]
-    if found is None or zoned[0] != zoned[1]:
-        raise WrongArguments("both times must have the same type", "CAST one of them to the other's type")
-    return (found, found), result.with_nullability(_nullable(types))
+    if found is None:
+        raise _other_time()
+    if _are_of_one_kind(types):
+        return (found, found), result.with_nullability(_nullable(types))
+    return tuple(types), result.with_nullability(_nullable(types))
+
+
+def _are_of_one_kind(types: Sequence[t.DataType]) -> bool:
+    return len({isinstance(one, t.LocalZonedTimestampType) for one in types}) == 1
+
+
+def _other_time() -> WrongArguments:
+    return WrongArguments("both times must have the same type", "CAST one of them to the other's type")
+
+
+def _is_null_difference(call: Call) -> bool:
+    """Whether it is NULL for every row: Flink asks no further then."""
+    if any(is_null(one) for one in call.operands):
+        return True
+    if not _are_of_one_kind([one.type for one in call.operands]):
+        raise _other_time()
+    return False
 
 
 def _month_difference(types: Sequence[t.DataType]) -> Resolved:
@@ -514,11 +538,15 @@ def _month_difference(types: Sequence[t.DataType]) -> Resolved:
 
 
 def _emit_month_difference(call: Call, operands: list[str]) -> str:
+    if _is_null_difference(call):
+        return "NULL"
     times = [f"CAST({text} AS timestamp_ntz)" for text in operands]
     return f"CAST({whole_months('MONTH', times[1], times[0])} AS int)"
 
 
 def _emit_time_difference(call: Call, operands: list[str]) -> str:
+    if _is_null_difference(call):
+        return "NULL"
     # An interval has milliseconds, and so have the times that it lies between.
     one, other = (
         truncated(text, 3) if getattr(each.type, "precision", 0) > 3 else text

@@ -29,13 +29,15 @@ def _resolve(types: Sequence[DataType]) -> Resolved:
     if not isinstance(value, NumericType):
         raise WrongArguments(f"PERCENTILE takes numbers, not {value.summary_without_null()}")
     if frequency and not isinstance(frequency[0], IntegralType):
-        raise WrongArguments(f"a frequency is a whole number, not {frequency[0].summary_without_null()}")
+        raise WrongArguments(
+            f"the frequency of PERCENTILE must be a whole number, not {frequency[0].summary_without_null()}"
+        )
     double = DoubleType()
     if isinstance(part, ArrayType) and isinstance(part.element_type, NumericType):
         return (ArrayType(double), listed), ArrayType(DoubleType(False))
     if not isinstance(part, NumericType):
         raise WrongArguments(
-            f"the part of PERCENTILE is a number or an array, not {part.summary_without_null()}"
+            f"the percentage of PERCENTILE must be a number or an array, not {part.summary_without_null()}"
         )
     return (double, listed), double
 
@@ -45,7 +47,7 @@ def _check(part: Expression) -> None:
     for one in (part, *getattr(part, "operands", ())):
         value = one.value if isinstance(one, Literal) else 0
         if value is None or not 0 <= value <= 1:
-            raise WrongArguments(f"the part of PERCENTILE is between 0 and 1, not {value}")
+            raise WrongArguments(f"the percentage of PERCENTILE must be between 0 and 1, not {value}")
         if isinstance(one, Call) and one is not part:
             _check(one)
 

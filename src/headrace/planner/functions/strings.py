@@ -1,4 +1,4 @@
-"""Functions of strings."""
+"""String functions: searching, cutting, padding, encoding, hashing."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Final
 
 from headrace.planner.coercion import common_type, is_string, length_of
 from headrace.planner.expressions import Call
+from headrace.planner.functions.printf import emit_printf
 from headrace.planner.functions.registry import FunctionRegistry, same_as
 from headrace.planner.functions.signature import Emission, Nulls, WrongArguments
 from headrace.planner.functions.text import any_is_null, constant, let, quoted, string_constant
@@ -19,7 +20,10 @@ __all__ = ["STRINGS"]
 STRINGS: Final = FunctionRegistry("string")
 _STRING: Final = DataTypes.STRING()
 _INT: Final = IntType()
+_LEAST_INT: Final = -(2**31)
 _ALWAYS: Final = Nulls.ALWAYS
+#: What Java's decoder reads: blanks at the end may be missing, and nothing else may be there.
+_BASE64: Final = quoted("^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}(==)?|[A-Za-z0-9+/]{3}=?)?$")
 
 
 def _as_long_as_the_first(types: Sequence[DataType]) -> DataType:
@@ -56,6 +60,16 @@ STRINGS.add(
 def _emit_instr(call: Call, operands: list[str]) -> str:
     if len(operands) == 2:
         return f"instr({operands[0]}, {operands[1]})"
+    text, needle, given, *_ = operands
+    found = _emit_place(call, operands)
+    if string_constant(call, 1):
+        return found
+    # An empty string is found before the first character, or going backwards behind the last one.
+    beside = f"CASE WHEN {given} > 0 THEN 1 WHEN {given} < 0 THEN length({text}) + 1 ELSE 0 END"
+    return f"CASE WHEN {needle} = '' AND {found} IS NOT NULL THEN {beside} ELSE {found} END"
+
+
+def _emit_place(call: Call, operands: list[str]) -> str:
     start = constant(call.operands[2])
     if len(operands) == 3 and isinstance(start, int) and start > 0:
         return f"locate({operands[1]}, {operands[0]}, {operands[2]})"
@@ -117,21 +131,34 @@ STRINGS.add(
 STRINGS.add(
     "REPEAT(text STRING, times INT)", _STRING, "repeat({0}, {1})", "The string repeated several times."
 )
+
+
+def _overlaid(text: str, new: str, start: str, length: str | None = None) -> str:
+    length = f"char_length({new})" if length is None else length
+    return (
+        f"CASE WHEN {any_is_null([new, start, length])} THEN NULL "
+        f"WHEN {start} <= 0 OR {start} > char_length({text}) THEN {text} "
+        # As Flink, which drops what follows if no characters are replaced.
+        f"WHEN {length} <= 0 THEN concat(left({text}, {start} - 1), {new}) "
+        f"ELSE overlay({text} PLACING {new} FROM {start} FOR {length}) END"
+    )
+
+
 STRINGS.add(
     "OVERLAY(text STRING, new STRING, start INT [, length INT])",
     lambda types: VarCharType(min(length_of(types[0]) + length_of(types[1]), MAX_LENGTH)),
-    lambda _, each: (
-        f"IF({each[1]} IS NOT NULL AND ({each[2]} <= 0 OR {each[2]} > char_length({each[0]})), {each[0]}, "
-        f"overlay({each[0]} PLACING {each[1]} FROM {each[2]}{f' FOR {each[3]}' if len(each) > 3 else ''}))"
-    ),
+    lambda _, each: _overlaid(*each),
     "`OVERLAY(text PLACING new FROM start [FOR length])`: puts a string in place of a part.",
 )
 
 
 def _emit_substring(call: Call, operands: list[str]) -> str:
     text = f"substring({', '.join(operands)})"
+    start = constant(call.operands[1])
+    if len(operands) == 2 and isinstance(start, int):
+        return f"left({operands[0]}, 0)" if start == _LEAST_INT else text
     if len(operands) == 2:
-        return text
+        return f"IF({operands[1]} = {_LEAST_INT}, '', {text})"  # Spark counts past the least number
     length = constant(call.operands[2])
     if isinstance(length, int) and length >= 0:
         return text
@@ -204,7 +231,10 @@ for _name, _where in (("LPAD", "before"), ("RPAD", "behind")):
 STRINGS.add(
     "FROM_BASE64(text STRING)",
     _STRING,
-    "CAST(unbase64({0}) AS string)",
+    lambda _, each: (
+        f"IF({each[0]} RLIKE {_BASE64}, make_valid_utf8(CAST(unbase64({each[0]}) AS string)), "
+        f"CAST(raise_error(concat('FROM_BASE64: this is not BASE64: ', {each[0]})) AS string))"
+    ),
     "The string encoded in BASE64.",
 )
 STRINGS.add("TO_BASE64(text STRING)", _STRING, "base64(CAST({0} AS binary))", "The string in BASE64.")
@@ -240,7 +270,7 @@ STRINGS.add(
 def _emit_element(call: Call, operands: list[str]) -> str:
     place = constant(call.operands[0])
     if isinstance(place, int) and place < 0:
-        raise WrongArguments(f"ELT counts from 1, not from {place}")
+        raise WrongArguments(f"the index of ELT starts at 1; got {place}")
     return f"elt({', '.join(operands)})"
 
 
@@ -252,10 +282,10 @@ STRINGS.add(
     nulls=_ALWAYS,
 )
 STRINGS.add(
-    "PRINTF(format STRING, value ANY...)",
+    "PRINTF(format STRING [, value ANY...])",
     _STRING,
-    "format_string({all})",
-    "Formats values as Java's String.format does.",
+    emit_printf,
+    "Formats values as Java's String.format does; NULL if a value does not fit the format.",
     nulls=_ALWAYS,
 )
 STRINGS.add(
@@ -372,9 +402,13 @@ def _emit_regexp_extract(call: Call, operands: list[str]) -> str:
     groups = None if pattern is None else _groups(pattern)
     if isinstance(number, int) and groups is not None and not 0 <= number <= groups:
         return "NULL"
-    return (
-        f"IF({operands[0]} RLIKE {operands[1]}, regexp_extract({operands[0]}, {operands[1]}, {index}), NULL)"
-    )
+    found = f"regexp_extract({operands[0]}, {operands[1]}, {index})"
+    return f"IF({operands[0]} RLIKE {operands[1]}{_is_group(index, number, groups)}, {found}, NULL)"
+
+
+def _is_group(index: str, number: object, groups: int | None) -> str:
+    """The condition that a group exists, behind another condition, where its number is only known in rows."""
+    return "" if isinstance(number, int) or groups is None else f" AND {index} BETWEEN 0 AND {groups}"
 
 
 STRINGS.add(
@@ -412,7 +446,9 @@ def _emit_extract_all(call: Call, operands: list[str]) -> str:
     groups = _groups(string_constant(call, 1) or "")
     if _is_broken(call) or (isinstance(number, int) and groups is not None and not 0 <= number <= groups):
         return "NULL"
-    return f"regexp_extract_all({', '.join(operands)})"
+    found = f"regexp_extract_all({', '.join(operands)})"
+    condition = _is_group(operands[-1], number, groups)
+    return f"IF(TRUE{condition}, {found}, NULL)" if condition else found
 
 
 STRINGS.add(
@@ -515,7 +551,7 @@ for _bits in (224, 256, 384, 512):
 def _emit_sha2(call: Call, operands: list[str]) -> str:
     bits = constant(call.operands[1])
     if isinstance(bits, int) and bits not in (224, 256, 384, 512):
-        raise WrongArguments(f"SHA2 has 224, 256, 384 or 512 bits, not {bits}")
+        raise WrongArguments(f"the hash length of SHA2 must be 224, 256, 384 or 512 bits, not {bits}")
     return f"sha2({operands[0]}, {operands[1]})"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Final
+from zoneinfo import available_timezones
 
 from headrace import types as t
 from headrace.operators.table.steps import CURRENT_WATERMARK
@@ -10,10 +11,18 @@ from headrace.planner.coercion import is_interval, is_string
 from headrace.planner.expressions import Call, Literal
 from headrace.planner.functions.registry import FunctionRegistry, same_as
 from headrace.planner.functions.signature import Nulls, WrongArguments
-from headrace.planner.functions.text import constant, quoted, string_constant, whole_months, without_cast
+from headrace.planner.functions.text import (
+    constant,
+    is_null,
+    quoted,
+    string_constant,
+    whole_months,
+    without_cast,
+)
 from headrace.planner.functions.time_formats import formatted, read_attempts
+from headrace.planner.functions.time_texts import date_in, moment_in, rolled_moment_in
 
-__all__ = ["MOMENT", "TEMPORAL", "truncated"]
+__all__ = ["TEMPORAL", "truncated"]
 
 TEMPORAL: Final = FunctionRegistry("temporal")
 _STRING: Final = t.DataTypes.STRING()
@@ -127,6 +136,8 @@ def _part_of_interval(unit: str, operand: str, kind: t.DataType) -> str:
 def _emit_extract(call: Call, operands: list[str]) -> str:
     unit = str(constant(call.operands[0]))
     operand, kind = operands[1], call.operands[1].type
+    if is_null(call.operands[1]) and not is_interval(kind):
+        return "CAST(NULL AS bigint)"
     if is_interval(kind):
         return _part_of_interval(unit, operand, kind)
     if unit == "EPOCH":
@@ -208,6 +219,8 @@ TEMPORAL.add(
 
 def _emit_difference(call: Call, operands: list[str]) -> str:
     unit = str(constant(call.operands[0]))
+    if any(is_null(one) for one in call.operands[1:]):
+        return "CAST(NULL AS int)"
     zoned = [isinstance(one.type, t.LocalZonedTimestampType) for one in call.operands[1:]]
     if zoned[0] != zoned[1]:
         raise WrongArguments(
@@ -264,6 +277,8 @@ def _emit_ceil(call: Call, operands: list[str]) -> str:
     floor = _floor(unit, time, kind)
     length, _ = _YEARS.get(unit, (1, 0))
     following = f"timestampadd({'YEAR' if unit in _YEARS else unit}, {length}, {floor})"
+    if unit == "DAY" and isinstance(kind, t.DateType):
+        return following  # Flink 2.3 takes a date for a moment within its day
     return f"IF({floor} = {time}, {floor}, {following})"
 
 
@@ -290,7 +305,7 @@ _DAY_AND_TIME: Final = r"^\d{1,4}-\d{1,2}-\d{1,2} \d{1,2}:\d{1,2}:\d{1,2}"
 def _emit_format(call: Call, operands: list[str]) -> str:
     time = operands[0]
     if is_string(call.operands[0].type):
-        time = f"IF({time} RLIKE {quoted(_DAY_AND_TIME)}, TRY_CAST({time} AS timestamp_ntz), NULL)"
+        time = f"IF({time} RLIKE {quoted(_DAY_AND_TIME)}, {rolled_moment_in(time)}, NULL)"
     return formatted(time, operands[1], string_constant(call, 1))
 
 
@@ -311,7 +326,7 @@ def _attempts(call: Call, operands: list[str]) -> list[tuple[str, str]]:
 
 def _emit_to_date(call: Call, operands: list[str]) -> str:
     if len(operands) == 1:
-        return f"TRY_CAST({operands[0]} AS date)"
+        return date_in(operands[0])
     made = ", ".join(f"try_to_date({text}, {pattern})" for text, pattern in _attempts(call, operands))
     return f"coalesce({made})"
 
@@ -323,10 +338,6 @@ TEMPORAL.add(
     "The date in a string, by default `yyyy-MM-dd`; NULL if it is not valid.",
     nulls=_ALWAYS,
 )
-
-
-#: What a text is that Flink takes for a timestamp: Spark also takes a year, a time of today, and a T before the time.
-MOMENT: Final = r"^\s*\d{1,4}-\d{1,2}-\d{1,2}( .*)?$"
 
 
 def truncated(operand: str, precision: int) -> str:
@@ -345,8 +356,8 @@ _PLAIN_MOMENT: Final = r"^\s*\d{4}-\d{1,2}-\d{1,2}( \d{1,2}:\d{1,2}:\d{1,2}(\.\d
 def _emit_to_timestamp(call: Call, operands: list[str]) -> str:
     text = operands[0]
     if len(operands) == 1:
-        return truncated(f"IF({text} RLIKE {quoted(MOMENT)}, TRY_CAST({text} AS timestamp_ntz), NULL)", 3)
-    plain = f"IF({text} RLIKE {quoted(_PLAIN_MOMENT)}, TRY_CAST({text} AS timestamp_ntz), NULL)"
+        return truncated(moment_in(text, "timestamp_ntz"), 3)
+    plain = f"IF({text} RLIKE {quoted(_PLAIN_MOMENT)}, {moment_in(text, 'timestamp_ntz')}, NULL)"
     # Not by way of the session's time zone, which has no time between two and three on one day of the year.
     made = f"to_timestamp_ntz({text}, {operands[1]})"
     return truncated(f"IF({operands[1]} IS NULL, NULL, coalesce({made}, {plain}))", 3)
@@ -386,9 +397,8 @@ def _emit_text_to_ltz(operands: list[str]) -> str:
     if len(operands) > 1:
         made = f"try_to_timestamp(concat({text}, ' ', {zone}), concat({operands[1]}, ' VV'))"
     else:
-        made = (
-            f"TRY_CAST(concat(CAST(TRY_CAST({text} AS timestamp_ntz) AS string), ' ', {zone}) AS timestamp)"
-        )
+        clock = moment_in(text, "timestamp_ntz")
+        made = f"TRY_CAST(concat(CAST({clock} AS string), ' ', {zone}) AS timestamp)"
     fail = f"CAST(raise_error(concat('TO_TIMESTAMP_LTZ: there is no time in ', {text})) AS timestamp)"
     return truncated(f"coalesce({made}, IF({text} IS NULL, NULL, {fail}))", 3)
 
@@ -430,13 +440,24 @@ TEMPORAL.add(
     _emit_unix_timestamp,
     "Seconds after 1970: now, or of the time in a string, in the session's time zone.",
 )
+
+
+def _zone(call: Call, operands: list[str], place: int) -> str:
+    name = string_constant(call, place)
+    # Java's TimeZone takes what it does not know for UTC.
+    return operands[place] if name is None or name in available_timezones() else quoted("UTC")
+
+
+def _emit_convert(call: Call, operands: list[str]) -> str:
+    text, source, target = operands[0], _zone(call, operands, 1), _zone(call, operands, 2)
+    time = f"IF({text} RLIKE {quoted(_DAY_AND_TIME)}, {rolled_moment_in(text)}, NULL)"
+    return f"date_format(convert_timezone({source}, {target}, {time}), {_FORMAT})"
+
+
 TEMPORAL.add(
     "CONVERT_TZ(text STRING, from STRING, to STRING)",
     _STRING,
-    lambda _, each: (
-        f"date_format(convert_timezone({each[1]}, {each[2]}, IF({each[0]} RLIKE {quoted(_DAY_AND_TIME)}, "
-        f"TRY_CAST({each[0]} AS timestamp_ntz), NULL)), {_FORMAT})"
-    ),
+    _emit_convert,
     "Converts the time in a string from one time zone to another.",
     nulls=_ALWAYS,
 )

@@ -9,6 +9,7 @@ from headrace.types import DataType, DecimalType
 __all__ = [
     "any_is_null",
     "constant",
+    "is_null",
     "let",
     "negative",
     "quoted",
@@ -41,6 +42,12 @@ def constant(expression: Expression) -> object | None:
     """The value of a literal, also behind a cast of it; None for anything else."""
     expression = without_cast(expression)
     return expression.value if isinstance(expression, Literal) else None
+
+
+def is_null(expression: Expression) -> bool:
+    """Whether it is NULL for every row."""
+    expression = without_cast(expression)
+    return isinstance(expression, Literal) and expression.value is None
 
 
 def without_cast(expression: Expression) -> Expression:

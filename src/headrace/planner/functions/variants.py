@@ -16,17 +16,16 @@ from headrace.planner.functions.registry import FunctionRegistry
 from headrace.planner.functions.signature import Nulls, Resolved, WrongArguments
 from headrace.planner.functions.text import constant, quoted
 
-__all__ = ["VARIANTS", "variant_cast", "variant_item", "variant_item_type"]
+__all__ = ["VARIANTS", "variant_item", "variant_item_type"]
 
 VARIANTS: Final = FunctionRegistry("variant")
-_NUMBER: Final = r"^-?[0-9]+(\\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 
 
 def _document(call: Call, text: str) -> str:
     """The canonical text of a JSON text; NULL if it is not JSON."""
     repeats = constant(call.operands[1]) if len(call.operands) > 1 else False
     if not isinstance(repeats, bool):
-        raise WrongArguments(f"{call.function} takes TRUE or FALSE as allow_duplicate_keys, as a constant")
+        raise WrongArguments(f"{call.function} takes a constant TRUE or FALSE as allow_duplicate_keys")
     made = f"to_json(try_parse_json({text}))"
     if not repeats:
         return made
@@ -51,7 +50,7 @@ VARIANTS.add(
     t.VariantType(),
     _emit_parse,
     "The value of a JSON text as a VARIANT; fails if it is not JSON. A key that occurs twice is an error unless "
-    "`allow_duplicate_keys` is TRUE, when the last value counts. Read it with `v['name']`, `v[place]` from 1, CAST "
+    "`allow_duplicate_keys` is TRUE, when the last value counts. Read it with `v['name']`, `v[place]` from 1, "
     "and JSON_STRING.",
 )
 VARIANTS.add(
@@ -68,7 +67,7 @@ def variant_item_type(types: Sequence[t.DataType]) -> Resolved:
     variant, key = types
     if not isinstance(key, t.IntegralType | t.CharType | t.VarCharType):
         raise WrongArguments(
-            f"a VARIANT has places and names: [ ] takes an integer or a string, not {key.summary_without_null()}"
+            f"[ ] of a VARIANT takes an integer or a string, not {key.summary_without_null()}"
         )
     return (variant, key), t.VariantType()
 
@@ -86,11 +85,13 @@ def variant_item(call: Call, operands: list[str]) -> str:
     else:
         name = constant(call.operands[1])
         if not isinstance(name, str):
-            raise WrongArguments("a name in a VARIANT must be constant, as in Flink", "write v['name']")
+            raise WrongArguments(
+                "a field name of a VARIANT must be a constant, as in Flink", "write v['name']"
+            )
         opening, what = "{", "v['name'] needs a VARIANT that is an object, not "
         quote = "'" if '"' in name else '"'
         if quote in name:
-            raise WrongArguments("a name in a VARIANT cannot have both kinds of quotation marks")
+            raise WrongArguments("a field name of a VARIANT cannot contain both kinds of quotation marks")
         found = _member(variant, quoted(f"$[{quote}{name}{quote}]"))
     fail = f"CAST(raise_error(concat({quoted(what)}, {variant})) AS string)"
     return (
@@ -100,21 +101,3 @@ def variant_item(call: Call, operands: list[str]) -> str:
 
 def _member(variant: str, path: str) -> str:
     return f"to_json(variant_get(parse_json({variant}), {path}, 'variant'))"
-
-
-def variant_cast(text: str, target: t.DataType, *, is_try: bool) -> str:
-    """Write a CAST of a VARIANT to a number or a BOOLEAN: numbers become numbers, whatever they were written as."""
-    if isinstance(target, t.BooleanType):
-        fits = f"{text} IN ('true', 'false')"
-    else:
-        fits = f"{text} RLIKE '{_NUMBER}'"
-    made = f"CAST({text} AS {target.spark_name()})"
-    if isinstance(target, t.IntegralType):
-        # Digits behind the point are cut off; whole numbers have more digits than a DOUBLE keeps.
-        number = f"CASE WHEN {text} RLIKE '[.eE]' THEN CAST(CAST({text} AS double) AS bigint) "
-        number += f"ELSE CAST(CAST({text} AS decimal(38,0)) AS bigint) END"
-        made = f"CAST({number} AS {target.spark_name()})"
-    name = target.summary_without_null()
-    problem = quoted(f"cannot CAST a VARIANT to {name}: ")
-    fail = "NULL" if is_try else f"CAST(raise_error(concat({problem}, {text})) AS {target.spark_name()})"
-    return f"CASE WHEN {text} IS NULL OR {text} = 'null' THEN NULL WHEN {fits} THEN {made} ELSE {fail} END"

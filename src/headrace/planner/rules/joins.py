@@ -196,8 +196,8 @@ def _without_python(
     behind = [each for each in conditions if any(isinstance(part, e.UserCall) for part in e.walk(each))]
     if behind and node.kind is not JoinKind.INNER:
         raise UnsupportedFeatureError(
-            f"a Python function of columns of both sides in the condition of a {node.kind.value} join: in Flink, too, "
-            "inner joins alone have that",
+            f"a Python function of columns of both sides in the condition of a {node.kind.value} join: "
+            "as in Flink, only inner joins support it",
             feature=f"a Python function of both sides in the condition of a {node.kind.value} join",
             hint="call functions with columns of one side, or make it an inner join",
         )

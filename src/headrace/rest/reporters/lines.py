@@ -35,7 +35,7 @@ class _Sampling:
         return chain.from_iterable(map(self._sampler.samples, metrics))
 
     def close(self) -> None:
-        """Let go of what it has open."""
+        """Close the file or socket."""
 
 
 class StatsDReporter(_Sampling):
@@ -65,7 +65,6 @@ class StatsDReporter(_Sampling):
             self._send(packet)
 
     def close(self) -> None:
-        """Close the socket."""
         self._socket.close()
 
     def _send(self, lines: list[str]) -> None:
@@ -93,7 +92,6 @@ class LogReporter(_Sampling):
     """Writes all metrics to the driver's log."""
 
     def report(self, metrics: Sequence[MetricSet]) -> None:
-        """Write one entry."""
         lines = [f"{each.identifier}: {each.value}" for each in self._samples(metrics)]
         _log.info("metrics:\n%s", "\n".join(lines))
 
@@ -127,5 +125,4 @@ class JsonLinesReporter(_Sampling):
         self._file.flush()
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()

@@ -95,7 +95,6 @@ class OpenTelemetryMetrics:
             raise ConnectorError("the OpenTelemetry collector did not take the metrics")
 
     def close(self) -> None:
-        """Close the connection."""
         self._exporter.shutdown()
 
     def _gauges(self, metrics: Sequence[MetricSet]) -> list[Metric]:
@@ -139,7 +138,6 @@ class OpenTelemetrySpans:
             begun.end(each.end_ms * 1_000_000)
 
     def close(self) -> None:
-        """Close the connection."""
         self._provider.shutdown()
 
 

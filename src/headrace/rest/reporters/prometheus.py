@@ -61,7 +61,6 @@ class PushGatewayReporter:
         self._request("PUT", self._page.text(metrics))
 
     def close(self) -> None:
-        """Remove it there."""
         if self._deletes:
             self._request("DELETE", None)
 
@@ -118,14 +117,12 @@ class PrometheusPage:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
         return int(self._server.server_address[1])
 
     def report(self, metrics: Sequence[MetricSet]) -> None:
         """Do nothing: Prometheus asks."""
 
     def close(self) -> None:
-        """Answer no longer."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()

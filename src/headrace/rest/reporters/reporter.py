@@ -14,13 +14,13 @@ __all__ = ["MakeReporter", "MetricReporter", "ReporterKind"]
 
 
 class MetricReporter(Protocol):
-    """Sends metrics somewhere."""
+    """Sends the metrics of a process to a monitoring system."""
 
     def report(self, metrics: Sequence[MetricSet]) -> None:
         """Send them; what it raises is logged."""
 
     def close(self) -> None:
-        """Let go of connections and files; called once, after the last report."""
+        """Close connections and files; called once, after the last report."""
 
 
 MakeReporter = Callable[[ReporterSettings, Configuration], MetricReporter]

@@ -71,12 +71,11 @@ class Reporters:
             raise
 
     def start(self) -> None:
-        """Begin to report."""
         for each in self._threads:
             each.start()
 
     def close(self) -> None:
-        """Report a last time, and let go of everything."""
+        """Report a last time, then close all reporters."""
         self._stopped.set()
         for each in self._threads:
             if each.ident is not None:

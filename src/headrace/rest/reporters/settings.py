@@ -32,7 +32,7 @@ _TRUTH = {"true": True, "false": False}
 
 @dataclass(frozen=True)
 class ReporterSettings:
-    """One reporter."""
+    """The options of one metric reporter."""
 
     #: In front of its options, for messages: `metrics.reporter.prom`.
     prefix: str

@@ -312,7 +312,7 @@ def checkpoint_subtasks(context: RestContext, request: Request) -> TaskCheckpoin
     record = _record(context, request)
     task = record.tasks.get(request.params["vertexid"])
     if task is None:
-        raise RestError(404, f"There are no statistics for task {request.params['vertexid']}.")
+        raise RestError(404, f"No statistics found for task {request.params['vertexid']}.")
     parts = task.subtasks
     return TaskCheckpointDetails(
         **_task_fields(record, task),

@@ -9,7 +9,13 @@ from typing import Any, Literal
 from headrace.graph.job_graph import JobVertex
 from headrace.metrics.reports import MetricName, MetricReport
 from headrace.rest.context import RestContext
-from headrace.rest.resources.metrics import driver_values, executor_values, job_values, task_values
+from headrace.rest.resources.metrics import (
+    driver_values,
+    executor_values,
+    job_values,
+    last_barriers,
+    task_values,
+)
 from headrace.runtime.epoch.messages import SubtaskId
 from headrace.runtime.job.dispatcher import LiveJob
 from headrace.runtime.monitoring.job_monitor import Rates, SubtaskView
@@ -43,13 +49,13 @@ def metric_sets(context: RestContext) -> Iterator[MetricSet]:
         named = {"job_id": job.job_id, "job_name": job.name}
         yield MetricSet("jm-job", {**named, "host": host}, job_values(job, now_ms))
         for vertex in job.master.job.vertices:
-            yield from _of_vertex(context, job, vertex, named)
+            yield from _of_vertex(context, job, vertex, named, now_ms)
 
 
 def _of_vertex(
-    context: RestContext, job: LiveJob, vertex: JobVertex, named: Mapping[str, str]
+    context: RestContext, job: LiveJob, vertex: JobVertex, named: Mapping[str, str], now_ms: int
 ) -> Iterator[MetricSet]:
-    views, rates = job.monitor.subtasks(), job.rates()
+    views, rates, barriers = job.monitor.subtasks(), job.rates(), last_barriers(job)
     executions = job.master.execution.job_vertices[vertex.vertex_id].subtasks
     for index, execution in enumerate(executions):
         subtask = SubtaskId(vertex.vertex_id, index)
@@ -64,7 +70,8 @@ def _of_vertex(
             "subtask_index": str(index),
             **place,
         }
-        yield MetricSet("task", task, task_values(view, rates.get(subtask, Rates())))
+        values = task_values(view, rates.get(subtask, Rates()), barriers.get(subtask), now_ms)
+        yield MetricSet("task", task, values)
         names = {node.operator_id: node.name for node in vertex.operators}
         for operator_id, reports in _by_operator(view).items():
             if operator_id:

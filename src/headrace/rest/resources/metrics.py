@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from headrace.common.job_status import JobStatus
-from headrace.elements import MIN_WATERMARK
+from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
 from headrace.graph.job_graph import JobVertex
 from headrace.metrics import reports
 from headrace.rest.context import Executor, RestContext
@@ -26,7 +26,7 @@ from headrace.rest.errors import RestError
 from headrace.rest.http import Body, Request
 from headrace.rest.routing import Endpoint, QueryParameters
 from headrace.rest.slots import slots_by_executor
-from headrace.runtime.checkpoint.statistics import percentile
+from headrace.runtime.checkpoint.statistics import SubtaskStatistics, percentile
 from headrace.runtime.epoch.back_pressure import BackPressureLevel
 from headrace.runtime.epoch.messages import SubtaskId
 from headrace.runtime.job.dispatcher import LiveJob
@@ -80,12 +80,24 @@ def scope_name(name: str) -> str:
     return _INVALID.sub("_", name)
 
 
-def task_values(view: SubtaskView, rates: Rates) -> dict[str, Any]:
-    """Return what is counted of every subtask, by name."""
+def task_values(
+    view: SubtaskView, rates: Rates, barrier: SubtaskStatistics | None, now_ms: int
+) -> dict[str, Any]:
+    """Return what is counted of every subtask, by name.
+
+    Args:
+        view: What it has done.
+        rates: How fast it is.
+        barrier: Its part of the last complete checkpoint.
+        now_ms: The time.
+    """
     watermark = MIN_WATERMARK if view.watermark is None else view.watermark
     queue = {} if rates.pool_usage is None else _queue_values(rates)
+    lag = {"watermarkLag": now_ms - watermark} if MIN_WATERMARK < watermark < MAX_WATERMARK else {}
     return {
         **queue,
+        **({} if barrier is None else _barrier_values(barrier)),
+        **lag,
         "numRecordsIn": view.records_in,
         "numRecordsOut": view.records_out,
         "numBytesIn": view.bytes_in,
@@ -105,8 +117,28 @@ def task_values(view: SubtaskView, rates: Rates) -> dict[str, Any]:
     }
 
 
+def _barrier_values(barrier: SubtaskStatistics) -> dict[str, Any]:
+    """Return how long a checkpoint's barrier was on its way to a subtask, and how long its inputs were aligned."""
+    return {
+        "checkpointStartDelayNanos": barrier.start_delay * 1_000_000,
+        "checkpointAlignmentTime": barrier.alignment_duration * 1_000_000,
+    }
+
+
+def last_barriers(job: LiveJob) -> dict[SubtaskId, SubtaskStatistics]:
+    """Return the part of each subtask of the last complete checkpoint."""
+    latest = job.master.checkpoints.coordinator.statistics().latest_completed
+    if latest is None:
+        return {}
+    return {
+        SubtaskId(task.vertex_id, part.index): part
+        for task in latest.tasks.values()
+        for part in task.subtasks
+    }
+
+
 def _queue_values(rates: Rates) -> dict[str, Any]:
-    """Return what waits in front of a live subtask, and behind it."""
+    """Return the numbers of buffers that wait before and after a live subtask."""
     prefix, behind = "Shuffle.Netty.Input.Buffers", "Shuffle.Netty.Output.Buffers"
     return {
         f"{behind}.outPoolUsage": round(rates.output_usage, 4),
@@ -118,9 +150,11 @@ def _queue_values(rates: Rates) -> dict[str, Any]:
     }
 
 
-def subtask_values(vertex: JobVertex, view: SubtaskView, rates: Rates) -> dict[str, Any]:
-    """Return the metrics of a subtask by name, those of its operators below their names."""
-    values = task_values(view, rates)
+def subtask_values(
+    vertex: JobVertex, view: SubtaskView, rates: Rates, barrier: SubtaskStatistics | None, now_ms: int
+) -> dict[str, Any]:
+    """Return the metrics of a subtask by name, those of its operators below their names; see `task_values`."""
+    values = task_values(view, rates, barrier, now_ms)
     names = {node.operator_id: scope_name(node.name) for node in vertex.operators}
     for (operator_id, name), report in view.user_metrics.items():
         if operator_id:
@@ -176,17 +210,22 @@ def _histogram_values(report: reports.HistogramReport) -> Iterator[tuple[str, An
             yield f"_{name}", percentile(ordered, point)
 
 
-def _by_subtask(job: LiveJob, vertex: JobVertex) -> list[dict[str, Any]]:
-    views, rates = job.monitor.subtasks(), job.rates()
+def _by_subtask(job: LiveJob, vertex: JobVertex, now_ms: int) -> list[dict[str, Any]]:
+    views, rates, barriers = job.monitor.subtasks(), job.rates(), last_barriers(job)
     ids = [SubtaskId(vertex.vertex_id, index) for index in range(vertex.parallelism)]
-    return [subtask_values(vertex, views.get(each, SubtaskView()), rates.get(each, Rates())) for each in ids]
+    return [
+        subtask_values(
+            vertex, views.get(each, SubtaskView()), rates.get(each, Rates()), barriers.get(each), now_ms
+        )
+        for each in ids
+    ]
 
 
 def vertex_metrics(context: RestContext, request: Request) -> list[MetricBody]:
     job, vertex = context.vertex(request)
     values = {
         f"{index}.{name}": value
-        for index, metrics in enumerate(_by_subtask(job, vertex))
+        for index, metrics in enumerate(_by_subtask(job, vertex, context.dispatcher.now_ms()))
         for name, value in metrics.items()
     }
     return _metrics(values, request)
@@ -194,12 +233,12 @@ def vertex_metrics(context: RestContext, request: Request) -> list[MetricBody]:
 
 def subtask_metrics(context: RestContext, request: Request) -> list[MetricBody]:
     job, vertex, index = context.subtask(request)
-    return _metrics(_by_subtask(job, vertex)[index], request)
+    return _metrics(_by_subtask(job, vertex, context.dispatcher.now_ms())[index], request)
 
 
 def aggregated_subtask_metrics(context: RestContext, request: Request) -> list[AggregatedMetric]:
     job, vertex = context.vertex(request)
-    return _aggregated(_by_subtask(job, vertex), request)
+    return _aggregated(_by_subtask(job, vertex, context.dispatcher.now_ms()), request)
 
 
 def _aggregated(sets: list[dict[str, Any]], request: Request) -> list[AggregatedMetric]:
@@ -311,6 +350,7 @@ def driver_values(context: RestContext) -> dict[str, Any]:
         "Status.JVM.Memory.Heap.Used": _resident_bytes() or peak,
         "Status.JVM.Memory.Heap.Committed": _resident_bytes() or peak,
         "Status.JVM.Memory.Heap.Max": peak,
+        "Status.Python.Memory.Used": _resident_bytes() or peak,
         "Status.JVM.FileDescriptor.Open": _open_files(),
         "uptime": int((time.monotonic() - _STARTED_S) * 1000),
     }
@@ -337,11 +377,23 @@ def driver_metrics(context: RestContext, request: Request) -> list[MetricBody]:
 
 def executor_values(executor: Executor) -> dict[str, Any]:
     """Return the metrics of an executor by name."""
+    usage = executor.usage
+    known = {
+        "Status.JVM.Memory.Heap.Used": usage.heap_used,
+        "Status.JVM.Memory.Heap.Committed": usage.heap_committed,
+        "Status.JVM.Memory.Heap.Max": usage.heap_max,
+        "Status.JVM.Memory.NonHeap.Used": usage.non_heap_used,
+        "Status.JVM.GarbageCollector.All.Count": usage.gc_count,
+        "Status.Python.Memory.Used": usage.python_used,
+        # What Python workers take is what managed memory is for; RocksDB's is in them.
+        "Status.Flink.Memory.Managed.Used": usage.python_used,
+        "Status.Flink.Memory.Managed.Total": executor.managed_memory,
+    }
     return {
-        "Status.JVM.Memory.Heap.Used": executor.used_memory,
-        "Status.JVM.Memory.Heap.Committed": executor.max_memory,
-        "Status.JVM.Memory.Heap.Max": executor.max_memory,
+        **{name: value for name, value in known.items() if value is not None},
         "Status.JVM.GarbageCollector.All.Time": executor.gc_ms,
+        "Status.Spark.Memory.Storage.Used": executor.used_memory,
+        "Status.Spark.Memory.Storage.Max": executor.max_memory,
         "numActiveTasks": executor.active_tasks,
         "taskTime": executor.task_ms,
         "taskSlotsTotal": executor.slots,

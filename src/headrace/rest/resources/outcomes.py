@@ -10,7 +10,7 @@ from headrace.runtime.monitoring.failure_history import Failure
 
 
 class QueueStatus(msgspec.Struct, frozen=True):
-    """Where an operation stands: IN_PROGRESS or COMPLETED."""
+    """The status of an operation: IN_PROGRESS or COMPLETED."""
 
     id: str
 

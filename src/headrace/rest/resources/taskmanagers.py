@@ -111,7 +111,7 @@ def _resource(slots: ExecutorSlots, count: int) -> Resource:
         cpu_cores=_cores(slots.executor) * part,
         task_heap_memory=int(slots.executor.max_memory * part / _MB),
         task_off_heap_memory=0,
-        managed_memory=0,
+        managed_memory=int((slots.executor.managed_memory or 0) * part / _MB),
         network_memory=0,
         extended_resources={},
     )
@@ -134,7 +134,7 @@ def _fields(slots: ExecutorSlots) -> dict[str, object]:
             cpu_cores=_cores(executor),
             physical_memory=_physical_memory(),
             free_memory=max(0, executor.max_memory - executor.used_memory),
-            managed_memory=0,
+            managed_memory=executor.managed_memory or 0,
         ),
         "memory_configuration": MemoryConfiguration(
             framework_heap=0,
@@ -142,7 +142,7 @@ def _fields(slots: ExecutorSlots) -> dict[str, object]:
             framework_off_heap=0,
             task_off_heap=0,
             network_memory=0,
-            managed_memory=0,
+            managed_memory=executor.managed_memory or 0,
             jvm_metaspace=0,
             jvm_overhead=0,
             total_flink_memory=executor.max_memory,
@@ -171,17 +171,17 @@ def task_manager(context: RestContext, request: Request) -> TaskManagerDetails:
     executor = find_executor(context, request)
     slots = next((each for each in slots_by_executor(context) if each.executor == executor), None)
     slots = slots or ExecutorSlots(executor, [])  # it has just gone
-    slot = _resource(slots, 1)
+    slot, usage = _resource(slots, 1), executor.usage
     return TaskManagerDetails(
         **_fields(slots),  # type: ignore[arg-type]  # as above
         allocated_slots=[
             AllocatedSlot(job_id=job_id, resource=slot, assigned_tasks=1) for job_id in slots.jobs
         ],
         metrics=TaskManagerMetrics(
-            heap_used=executor.used_memory,
-            heap_committed=executor.max_memory,
-            heap_max=executor.max_memory,
-            non_heap_used=0,
+            heap_used=_known(usage.heap_used, executor.used_memory),
+            heap_committed=_known(usage.heap_committed, executor.max_memory),
+            heap_max=_known(usage.heap_max, executor.max_memory),
+            non_heap_used=usage.non_heap_used or 0,
             non_heap_committed=0,
             non_heap_max=-1,
             direct_count=0,
@@ -196,9 +196,13 @@ def task_manager(context: RestContext, request: Request) -> TaskManagerDetails:
             netty_shuffle_memory_available=0,
             netty_shuffle_memory_used=0,
             netty_shuffle_memory_total=0,
-            garbage_collectors=[GarbageCollector(name="All", count=0, time=executor.gc_ms)],
+            garbage_collectors=[GarbageCollector(name="All", count=usage.gc_count or 0, time=executor.gc_ms)],
         ),
     )
+
+
+def _known(found: int | None, otherwise: int) -> int:
+    return otherwise if found is None else found
 
 
 def find_executor(context: RestContext, request: Request) -> Executor:

@@ -101,6 +101,10 @@ class EpochPlan:
     sampling: Sampling | None = None
     #: Whether state is written even if the job ends with this epoch: a snapshot may be taken of it.
     keeps_last_state: bool = True
+    #: Whether the input is cut only to find out how fast functions are. No watermark is to stand where it is cut.
+    is_probe: bool = False
+    #: The same where all input has an end, so that another epoch is sure to follow, or the end of time.
+    holds_watermarks: bool = False
 
     @property
     def identity(self) -> tuple[int, int]:

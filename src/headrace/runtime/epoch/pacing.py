@@ -3,6 +3,11 @@
 Without a backlog an epoch takes what is there and is as short as that makes it. So this is also the flow control of a
 job: whatever is slow in it, an operator, a sink or the publishing of its output, makes epochs longer, and the sources
 read less in the next. The epoch under way when something becomes slow runs to its end.
+
+A function of the user may take seconds for each record, so a job that calls one begins with a few records:
+
+    records of a source subtask    10   320   5,120   80,000 ...     fast functions: as many as fit the target
+                                   10    10       5        5 ...     0.2 s per record: an epoch takes a second
 """
 
 from __future__ import annotations
@@ -20,8 +25,21 @@ _SHORTEST_S = 1e-3
 _REMEMBERED_EPOCHS = 1_000
 #: Fewer records without a backlog do not say what a record costs.
 _ENOUGH_TO_TELL = 50
-#: Records of a first epoch where nothing is known of the speed.
+#: Records that can be read at once where nothing is known of the speed, if no function of the user is called.
 _FEW_RECORDS = 5_000
+#: Records of a first epoch that calls functions of the user, and by how much the next may be larger.
+_PROBE_RECORDS = 10
+_PROBE_GROWTH = 32.0
+_LEAST_GROWTH = 2.0
+#: Functions that work longer than this on a few records are slow.
+_SLOW_S = 1.0
+#: The part of the target that functions take to be loaded; less does not say what a record costs.
+_LOADING = 0.08
+#: If fewer records than this fit into the target, an epoch takes a part of it: somebody may wait for each of them.
+_FEW_THAT_FIT = 500
+_SHORT_PART = 0.2
+#: But it takes at least so many times what is spent around its records.
+_LEAST_TO_FIXED = 10
 
 
 @dataclass(frozen=True)
@@ -43,11 +61,23 @@ class EpochPacer:
     Args:
         settings: The options.
         expected_rate: About how many records a subtask does in a second; None: nobody knows.
+        may_be_slow: Whether functions of the user are called, which may take any time.
     """
 
-    def __init__(self, settings: PacingSettings, expected_rate: int | None = None) -> None:
+    def __init__(
+        self, settings: PacingSettings, expected_rate: int | None = None, *, may_be_slow: bool = False
+    ) -> None:
         self._settings = settings
-        self._records = float(settings.initial_records or self._expected_records(expected_rate))
+        self._usual_records = float(settings.initial_records or self._expected_records(expected_rate))
+        is_bounded = (settings.max_records or self._usual_records) < self._usual_records
+        #: Whether it depends on functions how small epochs are. Whoever bounds them knows these.
+        self._goes_by_functions = may_be_slow and settings.initial_records is None and not is_bounded
+        #: Whether epochs are small because the speed of functions is not known yet.
+        self._is_probing = self._goes_by_functions
+        self._records = float(_PROBE_RECORDS) if self._is_probing else self._usual_records
+        self._has_observed = False
+        #: Whether the last epoch read all that it might, so that more was probably there.
+        self._was_full = True
         self._publishing = _PublishingCost()
 
     def _expected_records(self, rate: int | None) -> float:
@@ -56,7 +86,25 @@ class EpochPacer:
     @property
     def max_records(self) -> int:
         """The bound for the next epoch."""
-        bound = max(1, int(self._records))
+        return self._bounded(self._records)
+
+    @property
+    def is_probing(self) -> bool:
+        """Whether the next epoch is cut short only to find out how fast functions are."""
+        return self._is_probing
+
+    @property
+    def cuts_input(self) -> bool:
+        """Whether it is that, and input was probably cut that was there already."""
+        return self._is_probing and self._was_full
+
+    @property
+    def max_early_records(self) -> int:
+        """The bound for sources that others wait for: as if nothing were probed."""
+        return self._bounded(max(self._records, self._usual_records) if self._is_probing else self._records)
+
+    def _bounded(self, records: float) -> int:
+        bound = max(1, int(records))
         return bound if self._settings.max_records is None else min(bound, self._settings.max_records)
 
     @property
@@ -88,19 +136,31 @@ class EpochPacer:
             return
         target_s = self._settings.target_duration.total_seconds()
         fixed_s = max(0.0, duration_s - work_s)
+        variable_s = min(work_s, duration_s) + self._publishing.expected_s(most_records)
+        may_be_loading = self._is_probing and variable_s <= target_s * _LOADING
+        if may_be_loading:
+            variable_s = 0.0
+        elif self._goes_by_functions and most_records * target_s < _FEW_THAT_FIT * variable_s:
+            target_s = min(target_s, max(target_s * _SHORT_PART, fixed_s * _LEAST_TO_FIXED))
         # If starting an epoch takes longer than the target allows, smaller epochs would only get less done.
         budget_s = max(target_s - fixed_s, target_s * _LEAST_WORK)
-        variable_s = min(work_s, duration_s) + self._publishing.expected_s(most_records)
         wanted = budget_s / max(variable_s, _SHORTEST_S)
         has_no_backlog = most_records < self.max_records
-        if has_no_backlog and most_records < _ENOUGH_TO_TELL:
+        self._was_full = not has_no_backlog
+        is_first, self._has_observed = not self._has_observed, True
+        if (has_no_backlog or is_first) and most_records < _ENOUGH_TO_TELL:
             # It was not so few records that took long: the first epochs load classes and modules.
             wanted = max(1.0, wanted)
         if most_bytes:
             wanted = min(wanted, self._settings.max_bytes / most_bytes)
-        if has_no_backlog and wanted >= 1:
-            return  # the epoch does not say how much would fit, only that this did
-        self._records = max(1.0, most_records * min(_MOST_GROWTH, max(_MOST_SHRINKAGE, wanted)))
+        if self._is_probing:
+            probed = most_records * min(_PROBE_GROWTH, wanted)
+            # Fewer may have been read than there were: those of one split of several.
+            self._records = max(1.0, probed, self._records if has_no_backlog else 0.0)
+            is_slow = variable_s >= _SLOW_S or wanted < _LEAST_GROWTH
+            self._is_probing = not is_slow and self._records < self._usual_records
+        elif not has_no_backlog or wanted < 1:  # otherwise it says only that this fits, not how much would
+            self._records = max(1.0, most_records * min(_MOST_GROWTH, max(_MOST_SHRINKAGE, wanted)))
 
 
 class _PublishingCost:

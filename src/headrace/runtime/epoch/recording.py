@@ -138,7 +138,6 @@ class RecordedEpoch:
 
     @property
     def epoch(self) -> int:
-        """Its number."""
         return self.planned.plan.epoch
 
     def task_files(self, kind: str, subtask: SubtaskId) -> list[str]:

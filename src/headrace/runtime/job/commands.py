@@ -106,12 +106,12 @@ class GiveUpOnSlots:
 
 @dataclass(frozen=True)
 class Deploy:
-    """Reports `Deployed`."""
+    """Start the subtasks; reports `Deployed`."""
 
 
 @dataclass(frozen=True)
 class CheckRequests:
-    """Reports `RequestsChecked`."""
+    """See whether to stop with a savepoint, or to follow a change of slots; reports `RequestsChecked`."""
 
     #: Whether to change the parallelism if slots were added or removed.
     follows_slots: bool
@@ -128,7 +128,7 @@ class RescaleJob:
 
 @dataclass(frozen=True)
 class RunEpoch:
-    """Reports `EpochEnded`."""
+    """Run the next epoch; reports `EpochEnded`."""
 
     #: Whether sources were told to end where they are.
     is_drained: bool = False
@@ -144,7 +144,7 @@ class FinishJob:
 
 @dataclass(frozen=True)
 class WaitBeforeRestart:
-    """Reports `DelayElapsed`."""
+    """Wait for the delay of the restart strategy; reports `DelayElapsed`."""
 
     delay_ms: int
     cause: BaseException

@@ -284,7 +284,7 @@ class JobLifecycle:
         return (*entered, FailPart(part, error), WaitBeforeRestart(delay_ms, error))
 
     def _go_on(self) -> JobCommands:
-        """All regions run."""
+        """Continue after the failed regions were restarted: all regions run."""
         self.phase = Phase.RUNNING
         self._failed_part = None
         return (*self._enter(JobStatus.RUNNING), CheckRequests(follows_slots=self._rescaling is None))

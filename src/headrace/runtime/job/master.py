@@ -142,7 +142,7 @@ class JobMaster:
 
     @property
     def checkpoints(self) -> Checkpointing:
-        """The job's checkpoints."""
+        """The completed and pending checkpoints of the job."""
         return self._steps.checkpointing
 
     @property

@@ -23,6 +23,7 @@ from headrace.runtime.checkpoint.settings import CheckpointSettings
 from headrace.runtime.epoch.pacing import PacingSettings
 from headrace.runtime.epoch.recording import recording_directory
 from headrace.runtime.job import restart
+from headrace.runtime.job.exchange_choice import EPOCHS, ExchangeChoice
 from headrace.runtime.monitoring.flame_graphs import FlameGraphSettings
 from headrace.runtime.run.live_run import LiveOptions
 from headrace.runtime.scheduling.adaptive_scheduler import AdaptiveSettings
@@ -56,6 +57,8 @@ class JobMasterSettings:
     flame_graphs: FlameGraphSettings = field(default_factory=FlameGraphSettings)
     #: Set if subtasks last as long as a run.
     live: LiveOptions | None = None
+    #: Whether they do, and why.
+    exchange: ExchangeChoice = EPOCHS
     #: How many epochs are kept to be replayed, and below which directory the job is recorded.
     recorded_epochs: int = 0
     recording_directory: str | None = None
@@ -91,14 +94,18 @@ def live_options(configuration: Configuration) -> LiveOptions:
 
 
 def job_master_settings(
-    configuration: Configuration, directory: str, *, is_live: bool = False, job_id: str = ""
+    configuration: Configuration,
+    directory: str,
+    *,
+    exchange: ExchangeChoice = EPOCHS,
+    job_id: str = "",
 ) -> JobMasterSettings:
     """Return the settings of a job that keeps state and checkpoints below a directory.
 
     Args:
         configuration: The options.
         directory: Where the job keeps its files.
-        is_live: Whether subtasks last as long as a run.
+        exchange: Whether subtasks last as long as a run, and why.
         job_id: The job.
     """
     return JobMasterSettings(
@@ -120,7 +127,8 @@ def job_master_settings(
         latency_interval_ms=configuration.get(metrics.LATENCY_INTERVAL) // timedelta(milliseconds=1),
         failure_history_size=configuration.get(rest.EXCEPTION_HISTORY_SIZE),
         flame_graphs=FlameGraphSettings.from_configuration(configuration),
-        live=live_options(configuration) if is_live else None,
+        live=live_options(configuration) if exchange.is_live else None,
+        exchange=exchange,
         recorded_epochs=configuration.get(replay.KEEP),
         recording_directory=recording_directory(configuration, job_id),
     )

@@ -14,7 +14,7 @@ from headrace.errors import HeadraceError, LeadershipError
 from headrace.graph.execution_graph import ExecutionState, build_execution_graph
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.rescaling import with_parallelism
-from headrace.graph.table_job import expected_rate
+from headrace.graph.table_job import expected_rate, may_be_slow
 from headrace.runtime.checkpoint.checkpointing import Checkpointing
 from headrace.runtime.checkpoint.restore import RestoreReport
 from headrace.runtime.checkpoint.storage import CheckpointDirectory, StoredCheckpoint
@@ -109,7 +109,7 @@ class JobSteps:
         self._directory.ensure_writable()
         recorder = _make_recorder(settings, now_ms)
         self.checkpointing = _make_checkpointing(job.name, self._directory, settings, surroundings, recorder)
-        pacer = EpochPacer(settings.pacing, expected_rate(self.job))
+        pacer = EpochPacer(settings.pacing, expected_rate(self.job), may_be_slow=may_be_slow(self.job))
         self._epochs = self._make_epoch_loop(pacer, settings, surroundings)
         self._runs = RunFactory(
             job.name,

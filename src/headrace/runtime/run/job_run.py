@@ -17,9 +17,11 @@ from typing import Any, Protocol, runtime_checkable
 from uuid import uuid4
 
 from headrace.errors import HeadraceError, InvariantViolation, RecoveryAction
-from headrace.graph.input_order import broadcast_sources
+from headrace.graph.input_order import broadcast_sources, early_sources, has_endless_source
 from headrace.graph.job_graph import JobGraph, JobVertex, OperatorNode
 from headrace.operators.io import SourceDeclaration
+from headrace.operators.table.declarations import TableWatermarkDeclaration
+from headrace.operators.timestamps import TimestampsDeclaration
 from headrace.runtime.checkpoint.metadata import (
     CheckpointMetadata,
     FileRef,
@@ -179,6 +181,9 @@ class JobRun:
         self._alignment = AlignedSources(job)
         #: Sources that the others wait for.
         self._read_first = broadcast_sources(job) if job.is_batch else frozenset[str]()
+        #: Sources whose records come before those of others in an epoch.
+        self._early = early_sources(job)
+        self._is_bounded = not has_endless_source(job)
         self._numbers = numbers
         self._log = EpochLog(settings.state_dir, settings.lineage)
         #: The last epoch that is complete, or is being run. Never one again that an earlier run has had.
@@ -296,7 +301,7 @@ class JobRun:
         for vertex_id, coordinator in self._coordinators.items():
             with self._blaming(self.job.vertex(vertex_id).head):
                 source_plans[vertex_id] = coordinator.plan(
-                    self._pacer.max_records, now_ms, self._paused(vertex_id)
+                    self._max_records(vertex_id), now_ms, self._paused(vertex_id)
                 )
         if all(plans is None for plans in source_plans.values()) and not self._is_timer_due():
             return None
@@ -310,7 +315,21 @@ class JobRun:
             subtasks,
             latency_marker_ms=self._next_marker(now_ms),
             ended_checkpoints=self._take_ended_checkpoints(),
+            is_probe=self._pacer.is_probing,
+            holds_watermarks=self._pacer.cuts_input and self._is_bounded,
         )
+
+    def _max_records(self, vertex_id: str) -> int:
+        """Return how much a subtask of a source reads: what others wait for even before the speed is known."""
+        return self._pacer.max_early_records if vertex_id in self._early else self._pacer.max_records
+
+    def _most_records(self, reports: Sequence[SubtaskReport]) -> int:
+        """Return what the busiest source subtask has read, of sources that the speed of functions holds back."""
+        read = {
+            each.subtask: each.records_in for each in reports if each.subtask.vertex_id in self._coordinators
+        }
+        paced = (records for subtask, records in read.items() if subtask.vertex_id not in self._early)
+        return max(paced, default=0) or max(read.values(), default=0)
 
     def _take_ended_checkpoints(self) -> tuple[tuple[int, bool], ...]:
         ended, self._ended_checkpoints = self._ended_checkpoints, []
@@ -329,7 +348,7 @@ class JobRun:
         source = None if coordinator is None else coordinator.standing.get(subtask.subtask)
         return SubtaskPlan(
             slices=source.slices if source else (),
-            max_records=self._pacer.max_records,
+            max_records=self._max_records(subtask.vertex_id),
             max_bytes=self._pacer.max_bytes,
             open_splits=source.open_splits if source else frozenset(),
             may_get_more_splits=source.may_get_more_splits if source else True,
@@ -367,7 +386,7 @@ class JobRun:
             self._timer() - started,
             lowest_watermark(reports),
             reports,
-            most_records=max(read, default=0),
+            most_records=self._most_records(reports) if plan.is_probe else max(read, default=0),
             # A consumer holds all it receives until it has worked it off, so that counts as much as what is sent.
             most_bytes=max((max(each.bytes_in, each.bytes_out) for each in reports), default=0),
         )
@@ -542,8 +561,21 @@ class JobRun:
     def _make_coordinator(
         self, vertex: JobVertex, declaration: SourceDeclaration, snapshot: bytes | None
     ) -> SourceCoordinator:
-        coordinator = SourceCoordinator(declaration.source, vertex.parallelism, declaration.idleness_ms)
+        coordinator = SourceCoordinator(
+            declaration.source,
+            vertex.parallelism,
+            declaration.idleness_ms,
+            has_event_time=declaration.has_event_time or _assigns_time(self.job),
+        )
         if snapshot is not None:
             ended = [each.subtask for each in self.ended if each.vertex_id == vertex.vertex_id]
             coordinator.restore(snapshot, ended, self._now_ms())
         return coordinator
+
+
+def _assigns_time(job: JobGraph) -> bool:
+    """Whether an operator behind a source gives records their time."""
+    assigners = (TimestampsDeclaration, TableWatermarkDeclaration)
+    return any(
+        isinstance(node.declaration, assigners) for vertex in job.vertices for node in vertex.operators
+    )

@@ -279,7 +279,6 @@ class LiveControl:
             self.send(subtask, StopSubtask())
 
     def close(self) -> None:
-        """Close all connections."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()

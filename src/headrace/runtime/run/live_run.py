@@ -50,7 +50,7 @@ class Deployment(Protocol):
         """Wait until all have ended; return whether they have."""
 
     def cancel(self) -> None:
-        """End them."""
+        """End the subtasks without waiting for them."""
 
 
 class LiveRunner(EpochRunner, Protocol):

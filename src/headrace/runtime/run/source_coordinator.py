@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -60,6 +61,10 @@ class _Stored(msgspec.Struct, frozen=True):
     parallelism: int
     #: A tuple of all splits, in the order of the three fields above; pickled, as their classes are the connector's.
     splits: bytes
+    #: The places of splits that are unassigned or open in the order in which all were found; older files have none.
+    places: tuple[int, ...] = ()
+    #: The last place of which each subtask has read something; -1 for nothing.
+    reached: tuple[int, ...] = ()
 
     def load_splits(self) -> tuple[list[SourceSplit], list[SourceSplit], list[SourceSplit]]:
         """Return the splits: unassigned, open, finished. Unpickling may run any code."""
@@ -114,14 +119,29 @@ def splits_in(snapshot: bytes) -> list[SourceSplit]:
 class SourceCoordinator:
     """Plans the slices of one source vertex, epoch by epoch."""
 
-    def __init__(self, source: Source, parallelism: int, idleness_ms: int | None = None) -> None:
+    def __init__(
+        self,
+        source: Source,
+        parallelism: int,
+        idleness_ms: int | None = None,
+        *,
+        has_event_time: bool = False,
+    ) -> None:
         self._enumerator: SplitEnumerator = source.create_enumerator(parallelism)
         self._concurrent = source.concurrent_splits
         self._plans_anywhere = source.plans_anywhere
         self._parallelism = parallelism
         #: Whether the source ends where it is.
         self._is_drained = False
+        #: In the order in which they were found: event time goes on from one file to the next.
         self._unassigned: deque[SourceSplit] = deque()
+        #: Where splits that are not finished stand in that order, by name.
+        self._places: dict[str, int] = {}
+        self._found = 0
+        #: Whether a subtask's watermark goes by the last one of the splits that it reads one after the other.
+        self._is_ordered = has_event_time and source.concurrent_splits is not None
+        #: The last place of which each subtask has read something.
+        self._reached = [-1] * parallelism
         #: Splits that were read to their end; a source that comes back must not find them again.
         self._finished: list[SourceSplit] = []
         #: The names of splits that were found before the job came back.
@@ -152,8 +172,7 @@ class SourceCoordinator:
                 if subtask not in self._ended
             }
             return self.standing or None
-        found = self._enumerator.discover()
-        self._unassigned.extend(split for split in found if split.split_id not in self._known)
+        self._discover()
         self._assign(now_ms)
         self._keep_awake(paused, now_ms)
         may_get_more = bool(self._unassigned) or not self._enumerator.is_complete
@@ -183,8 +202,7 @@ class SourceCoordinator:
     def assign(self, now_ms: int) -> dict[int, SourceTaskPlan]:
         """Find splits, and return who has which, without planning what is read of them."""
         if not self._is_drained:
-            found = self._enumerator.discover()
-            self._unassigned.extend(split for split in found if split.split_id not in self._known)
+            self._discover()
             self._assign(now_ms)
         may_get_more = not self._is_drained and (bool(self._unassigned) or not self._enumerator.is_complete)
         return {
@@ -204,8 +222,10 @@ class SourceCoordinator:
     ) -> None:
         """Take over how far a subtask came in a completed epoch."""
         for split_id, reached in progress.items():
+            self._reached[subtask] = max(self._reached[subtask], self._places[split_id])
             if reached.is_finished:
                 finished = self._open[subtask].pop(split_id).split
+                del self._places[split_id]
                 self._finished.append(finished)
                 self._enumerator.split_finished(finished)
             else:
@@ -233,6 +253,8 @@ class SourceCoordinator:
             tuple(map(_name, self._finished)),
             self._parallelism,
             pickle.dumps(splits, protocol=5),
+            tuple(self._places[each.split_id] for each in splits[: len(splits) - len(self._finished)]),
+            tuple(self._reached),
         )
         return msgspec.msgpack.encode(stored)
 
@@ -246,19 +268,28 @@ class SourceCoordinator:
         """
         stored = _stored_in(snapshot)
         unassigned, opened, self._finished = stored.load_splits()
-        is_same = stored.parallelism == self._parallelism
         splits = [*unassigned, *opened, *self._finished]
         self._enumerator.restore(splits)
         for split in self._finished:
             self._enumerator.split_finished(split)
         self._known = frozenset(split.split_id for split in splits)
-        self._unassigned.extend(unassigned)
+        # Those that are being read were found before those that nobody has.
+        in_order = [*opened, *unassigned] if not stored.places else [*unassigned, *opened]
+        for split, place in zip(in_order, stored.places or range(len(in_order)), strict=True):
+            self._places[split.split_id] = place
+        self._found = max(self._places.values(), default=-1) + 1
         self._ended = set(ended)
-        for index, (split, entry) in enumerate(zip(opened, stored.open, strict=True)):
-            reader = entry.subtask if is_same else index % self._parallelism
-            self._open[reader][split.split_id] = OpenSplit(
-                split, pickle.loads(entry.position), now_ms, entry.is_started
-            )
+        entries = [
+            (entry.subtask, OpenSplit(split, pickle.loads(entry.position), now_ms, entry.is_started))
+            for split, entry in zip(opened, stored.open, strict=True)
+        ]
+        if stored.parallelism != self._parallelism:
+            entries = self._dealt_anew(entries, unassigned)
+        elif stored.reached:
+            self._reached = list(stored.reached)
+        self._unassigned.extend(unassigned)
+        for subtask, entry in entries:
+            self._open[subtask][entry.split.split_id] = entry
 
     def checkpoint_completed(self, snapshot: bytes) -> None:
         """Notify the connector of the positions in a completed checkpoint."""
@@ -295,21 +326,52 @@ class SourceCoordinator:
         """Release the connector's resources."""
         self._enumerator.close()
 
+    def _discover(self) -> None:
+        for split in self._enumerator.discover():
+            if split.split_id not in self._known:
+                self._places[split.split_id] = self._found
+                self._found += 1
+                self._unassigned.append(split)
+
+    def _place(self, split: SourceSplit) -> int:
+        return self._places[split.split_id]
+
+    def _dealt_anew(
+        self, entries: Iterable[tuple[int, OpenSplit]], unassigned: list[SourceSplit]
+    ) -> list[tuple[int, OpenSplit]]:
+        """Deal open splits out to as many subtasks as there are now, in the order in which they were found.
+
+        Those that nobody has begun, of splits that are read one after the other, go back to the unassigned ones.
+        """
+        found = sorted((entry for _, entry in entries), key=lambda entry: self._place(entry.split))
+        if self._concurrent is not None:
+            unassigned += (entry.split for entry in found if not entry.is_started)
+            unassigned.sort(key=self._place)
+            found = [entry for entry in found if entry.is_started]
+        return [(index % self._parallelism, entry) for index, entry in enumerate(found)]
+
     def _assign(self, now_ms: int) -> None:
         """Hand out splits, always to the subtask with the fewest, in the order they were found.
 
-        Splits that are read one after the other are handed out ahead, so that many small ones fit into an epoch.
+        Splits that are read one after the other are handed out ahead, so that many small ones fit into an epoch. With
+        event time they do not go to a subtask that has read later ones: its watermark would not wait for their rows.
         """
         # One that has ended reads nothing more, even if another gives splits back.
-        subtasks = [index for index in range(self._parallelism) if index not in self._ended]
-        while self._unassigned:
-            subtask = min(subtasks, key=lambda index: (len(self._open[index]), index))
-            if self._concurrent is not None and len(self._open[subtask]) >= self._concurrent * _AHEAD:
-                return
+        running = [index for index in range(self._parallelism) if index not in self._ended]
+        most = sys.maxsize if self._concurrent is None else self._concurrent * _AHEAD
+        passed_over = []
+        while self._unassigned and any(len(self._open[index]) < most for index in running):
             split = self._unassigned.popleft()
-            self._open[subtask][split.split_id] = OpenSplit(
-                split, self._enumerator.start_position(split), now_ms
-            )
+            able = running
+            if self._is_ordered:
+                able = [index for index in running if self._reached[index] < self._place(split)] or running
+            subtask = min(able, key=lambda index: (len(self._open[index]), index))
+            if len(self._open[subtask]) >= most:
+                passed_over.append(split)
+                continue
+            position = self._enumerator.start_position(split)
+            self._open[subtask][split.split_id] = OpenSplit(split, position, now_ms)
+        self._unassigned.extendleft(reversed(passed_over))
 
     def _keep_awake(self, paused: Iterable[int], now_ms: int) -> None:
         """Splits that are held back are not idle: nobody knows whether they have records."""
@@ -324,12 +386,18 @@ class SourceCoordinator:
         return frozenset(name for name, entry in self._open[subtask].items() if entry.active_ms <= since)
 
     def _give_back(self, subtask: int) -> None:
-        """Put splits that an epoch did not get to back in front, for whoever is free first."""
+        """Put splits that an epoch did not get to back where they were, for whoever is free first."""
         if self._concurrent is None:
             return
         splits = self._open[subtask]
-        waiting = [split_id for split_id, entry in splits.items() if not entry.is_started]
-        self._unassigned.extendleft(splits.pop(split_id).split for split_id in reversed(waiting))
+        waiting = [entry.split for entry in splits.values() if not entry.is_started]
+        for split in waiting:
+            del splits[split.split_id]
+        last = max(map(self._place, waiting), default=-1)
+        # Only what others have given back before can be in front of them.
+        while self._unassigned and self._place(self._unassigned[0]) < last:
+            waiting.append(self._unassigned.popleft())
+        self._unassigned.extendleft(sorted(waiting, key=self._place, reverse=True))
 
     def _slices(self, splits: dict[str, OpenSplit], max_records: int) -> Iterable[Slice]:
         is_in_turn = self._concurrent == 1

@@ -102,7 +102,6 @@ class SourceFeeder:
         self._thread = threading.Thread(target=self._run, name="headrace-feeder", daemon=True)
 
     def start(self) -> None:
-        """Begin to feed."""
         self._thread.start()
 
     def hold(self, vertices: Collection[str] | None = None) -> None:
@@ -141,7 +140,6 @@ class SourceFeeder:
             self.changed.notify_all()
 
     def close(self) -> None:
-        """Feed nothing more."""
         with self.changed:
             self._is_closed = True
             self.changed.notify_all()

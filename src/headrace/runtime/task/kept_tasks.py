@@ -24,7 +24,7 @@ class Closeable(Protocol):
 
 
 class Task(Closeable, Protocol):
-    """What is kept."""
+    """A task that is kept from epoch to epoch."""
 
     @property
     def has_ended(self) -> bool:
@@ -72,7 +72,6 @@ class KeptTasks(Generic[K, T]):
             close_quietly(self._kept.pop(key))
 
     def close(self) -> None:
-        """Close all tasks."""
         self.close_if(lambda key, task: True)
 
 

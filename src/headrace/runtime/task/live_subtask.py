@@ -513,7 +513,7 @@ class LiveSubtask:
         """Write state down, and pass the barrier on; return the report, and how long that took, ms."""
         started = time.monotonic()
         if epoch != self._epoch:
-            raise ClusterError(f"a barrier of epoch {epoch} has come in epoch {self._epoch}")
+            raise ClusterError(f"a barrier of epoch {epoch} arrived in epoch {self._epoch}")
         task = self._task
         report = SubtaskReport(self._subtask, epoch=(epoch, 0), has_ended=True)
         if task is not None:

@@ -232,7 +232,6 @@ class LiveTask(StreamTask):
         return any(link.operator.has_periodic_watermarks for link in self._links)
 
     def emit_periodic_watermarks(self) -> None:
-        """Ask watermark generators."""
         self._trace.did(ScriptStep.WATERMARKS)
         self._ask_for_watermarks()
 

@@ -180,7 +180,6 @@ class Mailbox:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing waits."""
         return not (self._buffers or self._passing or self._messages)
 
     @property

@@ -1,6 +1,7 @@
 """Which edges of a table job have their rows packed (`PackedInput`).
 
-They are those between two python stages, and from one to a sink, if workers can do all that lies between them.
+They are those between two python stages, and from one to a sink, if workers can do all that lies between them. Where
+nothing of an epoch goes through DataFrames, so are the edges between streams and tables.
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from headrace.graph.job_graph import JobEdge, JobGraph, JobVertex
-from headrace.graph.table_job import fragment_of
+from headrace.graph.job_graph import JobEdge, JobGraph
+from headrace.graph.table_job import fragment_of, producer_of
 from headrace.operators.table.base import InputSpec, TableOperator, quote
+from headrace.operators.table.bridge import StreamToTable, TableToStream
 from headrace.operators.table.declarations import (
     SinkMode,
     StatefulNode,
     TableScanDeclaration,
     TableSinkDeclaration,
+    TableWatermarkDeclaration,
 )
 from headrace.operators.table.join import JoinOperator
 from headrace.operators.table.packed_input import PackedInput
@@ -42,9 +45,17 @@ class Packing:
         job: The job.
         operators: Its stateful nodes at work.
         secret: What goes into the keys of its rows.
+        has_borders: Whether rows go in packets between streams and tables, too.
     """
 
-    def __init__(self, job: JobGraph, operators: Mapping[str, TableOperator], secret: KeySecret) -> None:
+    def __init__(
+        self,
+        job: JobGraph,
+        operators: Mapping[str, TableOperator],
+        secret: KeySecret,
+        *,
+        has_borders: bool = False,
+    ) -> None:
         self._job = job
         self._operators = operators
         self._secret = secret
@@ -57,16 +68,15 @@ class Packing:
                     specs = [spec for spec in operators[vertex_id].inputs if spec.source == edge.target_input]
                     self._add(edge, specs)
         for vertex in job.vertices:
-            inputs, sink = job.inputs_of(vertex.vertex_id), vertex.head.declaration
-            if isinstance(sink, TableSinkDeclaration) and len(inputs) == 1:
-                # Packets are not divided by what is in them.
-                if not sink.not_null and not sink.shuffle_by:
-                    self._add(
-                        inputs[0],
-                        (),
-                        goes_by_keys=sink.mode is SinkMode.UPSERT,
-                        is_discarded=sink.sink.discards,
-                    )
+            inputs, declaration = job.inputs_of(vertex.vertex_id), vertex.head.declaration
+            if len(inputs) != 1:
+                continue
+            if isinstance(declaration, TableSinkDeclaration):
+                self._add_sink(inputs[0], declaration)
+            elif has_borders and isinstance(declaration, TableToStream):
+                self._add(inputs[0], (), goes_by_keys=declaration.is_upsert)
+            elif has_borders and isinstance(declaration, TableWatermarkDeclaration):
+                self._add(inputs[0], ())
 
     def into(self, vertex_id: str, side: int) -> PackedInput | None:
         """Return how the rows of an input, or of a sink, are packed; None if they are not."""
@@ -85,6 +95,12 @@ class Packing:
         """Whether the rows of an edge are packed, if they are in columns where it begins."""
         return self.into(edge.target_vertex, edge.target_input) is not None
 
+    def _add_sink(self, edge: JobEdge, sink: TableSinkDeclaration) -> None:
+        # Packets are not divided by what is in them.
+        if not sink.not_null and not sink.shuffle_by:
+            is_upsert = sink.mode is SinkMode.UPSERT
+            self._add(edge, (), goes_by_keys=is_upsert, is_discarded=sink.sink.discards)
+
     def _add(
         self,
         edge: JobEdge,
@@ -100,7 +116,7 @@ class Packing:
 
     def _packed(self, edge: JobEdge, specs: Sequence[InputSpec]) -> PackedInput | None:
         vertex = self._job.vertex(edge.target_vertex)
-        source = self._source(self._job.vertex(edge.source_vertex), edge)
+        source = self._source(edge)
         if source is None:
             return None
         columns, fragment = source
@@ -122,19 +138,21 @@ class Packing:
         )
         return packed if packed.source and packed.is_understood else None
 
-    def _source(self, vertex: JobVertex, edge: JobEdge) -> tuple[dict[str, pa.DataType], Fragment] | None:
-        """Return the columns that a vertex makes in python, and what is done to them on the way; None for others."""
-        declaration, fragment = vertex.head.declaration, fragment_of(edge)
+    def _source(self, edge: JobEdge) -> tuple[dict[str, pa.DataType], Fragment] | None:
+        """Return the columns that an edge gets from python, and what is done to them on the way; None for others."""
+        declaration, fragment = producer_of(self._job, edge).declaration, fragment_of(edge)
         if isinstance(declaration, TableScanDeclaration):
             columns = {column.name: column.arrow for column in as_spark_gives(declaration.schema)}
             first = declaration.fragment.steps if declaration.fragment is not None else ()
             return columns, Fragment((*first, *fragment.steps), fragment.schema)
         if isinstance(declaration, StatefulNode):
             columns = {column.name: column.arrow for column in as_spark_gives(declaration.output)}
-            if is_checked(declaration, self._operators[vertex.vertex_id]):
+            if is_checked(declaration, self._operators[edge.source_vertex]):
                 return columns, fragment
             steps = _checked_pairs(declaration, list(columns))
             return columns, Fragment((*steps, *fragment.steps), fragment.schema)
+        if isinstance(declaration, StreamToTable | TableWatermarkDeclaration):
+            return {column.name: column.arrow for column in as_spark_gives(declaration.output)}, fragment
         return None
 
 

@@ -109,7 +109,6 @@ class ScriptWriter:
         self._clear()
 
     def step(self, step: ScriptStep, *arguments: int) -> None:
-        """Note a step."""
         self._note_bytes += _INT_BYTES * (1 + len(arguments))
         if self.is_cut_short:
             return

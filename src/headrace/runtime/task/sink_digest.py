@@ -23,7 +23,6 @@ class SinkDigest:
         self._hashes: list[bytes] = []
 
     def begin_epoch(self) -> None:
-        """Start again."""
         self._hashes = []
 
     def add(self, batch: Batch) -> None:

@@ -131,6 +131,8 @@ class StreamTask:
         self._is_ended_now = False
         #: Whether generators have yet to be asked behind the last batch.
         self._owes_watermarks = False
+        #: Whether they are not asked behind the last batch, as the input was cut in the middle.
+        self._holds_watermarks = False
         self._accumulators.begin_epoch()
         self._job_metrics.begin_epoch()
         for link in self._links:
@@ -236,9 +238,17 @@ class StreamTask:
             yield
         if self._own_plan.ends_with(head.reader.progress):
             self._end()
+        elif self._is_cut_by_probe(head):
+            self._holds_watermarks = True
+        elif self._plan.is_probe:
+            self._ask_for_watermarks()  # also what an epoch before has held back
         else:
             self._emit_owed_watermarks()
         yield
+
+    def _is_cut_by_probe(self, head: SourceTask) -> bool:
+        """Whether more input follows, and was left out only to find out how fast functions are."""
+        return self._plan.is_probe and not head.reader.has_room
 
     def _overtaken(self) -> Iterable[tuple[Header, bytes]]:
         """Return what was on its way to the subtask in the checkpoint that it starts from."""
@@ -254,7 +264,7 @@ class StreamTask:
             self._take(element)
             self._owes_watermarks |= isinstance(element, InputBatch)
             yield
-        if not self._is_ended_now:
+        if not self._is_ended_now and not self._plan.holds_watermarks:
             self._emit_owed_watermarks()
 
     def _take(self, element: GateElement) -> None:
@@ -514,6 +524,8 @@ class StreamTask:
     def _next_timer(self) -> int | None:
         if self.has_ended:
             return None  # as in Flink, what waits for the clock does not keep a job alive
+        if self._holds_watermarks:
+            return self._now_ms  # there may have been no more input after all
         times = (link.operator.next_processing_time() for link in self._links)
         return min((time + 1 for time in times if time is not None), default=None)
 

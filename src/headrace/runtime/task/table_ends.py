@@ -93,7 +93,6 @@ class ScanTask:
         )
 
     def close(self) -> None:
-        """Close the reader."""
         if self._reader is not None:
             self._reader.close()
 

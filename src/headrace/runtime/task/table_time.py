@@ -70,13 +70,13 @@ def vertex_times(
         is_idle = False
         if vertex.is_source:
             is_final = final_scans[vertex.vertex_id] or all(part.has_ended for part in parts)
-            after = MAX_WATERMARK if is_final else scan_watermark(vertex, plan)
+            after = MAX_WATERMARK if is_final else _scan_time(vertex, plan)
         else:
             operators = [producer_of(job, edge).operator_id for edge in job.inputs_of(vertex.vertex_id)]
             producers = [times.get(each) or known[each] for each in operators]
             is_final = all(time.is_final for time in producers)
             if isinstance(vertex.head.declaration, TableWatermarkDeclaration):
-                after = MAX_WATERMARK if is_final else seen
+                after = MAX_WATERMARK if is_final else MIN_WATERMARK if plan.holds_watermarks else seen
             else:
                 after = max(seen, _merged(producers))
             is_idle = not is_final and all(time.is_idle or time.is_final for time in producers)
@@ -86,6 +86,11 @@ def vertex_times(
     if not all(time.is_final for time in times.values()):
         return times
     return {vertex_id: replace(time, keeps_state=False) for vertex_id, time in times.items()}
+
+
+def _scan_time(vertex: JobVertex, plan: EpochPlan) -> int:
+    """Return where time stands behind the rows of a scan; no watermark stands where a probe has cut them."""
+    return MIN_WATERMARK if plan.holds_watermarks else scan_watermark(vertex, plan)
 
 
 def _merged(producers: Sequence[VertexTime]) -> int:
@@ -178,7 +183,7 @@ def watermark_of_rows(vertex: JobVertex, plan: EpochPlan, time: VertexTime) -> i
     Of a scan, what the rows before this epoch say; rows that a node emits are followed by the watermark that they
     were waiting for.
     """
-    known = scan_watermark(vertex, plan) if vertex.is_source else _held_back(time.before, time.held_ms)
+    known = _scan_time(vertex, plan) if vertex.is_source else _held_back(time.before, time.held_ms)
     return None if known == MIN_WATERMARK else known
 
 

@@ -14,7 +14,7 @@ from headrace.util import clock
 
 
 class TaskClock:
-    """The machine's clock."""
+    """The machine's clock, as a task reads it."""
 
     def now_ms(self) -> int:
         """Return what time it is, in milliseconds since 1970."""

@@ -31,7 +31,7 @@ async function ask(method, path, body, signal) {
     });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new ApiError(0, "The server does not answer.");
+    throw new ApiError(0, "The server does not respond.");
   }
   if (!response.ok) throw new ApiError(response.status, await reason(response));
   return response;

@@ -31,9 +31,9 @@ export function flamePanel(answer, { state, ctx, subtasks }) {
 }
 
 function whyEmpty({ endTimestamp }) {
-  if (endTimestamp === -2) return "Flame graphs are off: rest.flamegraph.enabled turns them on.";
-  if (endTimestamp === -3) return "This vertex has ended: there is nothing left to sample.";
-  if (endTimestamp > 0) return "No sample was of this kind.";
+  if (endTimestamp === -2) return "Flame graphs are disabled. Set rest.flamegraph.enabled to true to enable them.";
+  if (endTimestamp === -3) return "This vertex has finished and can no longer be sampled.";
+  if (endTimestamp > 0) return "No samples of this kind.";
   return "Samples are being taken; they appear here within a few seconds.";
 }
 

@@ -75,8 +75,8 @@ async function start() {
 
 async function askForToken() {
   const answer = await askUser({
-    title: "This server asks for a token",
-    message: "It is the value of headrace.rest.token. It is kept until this tab is closed.",
+    title: "This server requires a token",
+    message: "Enter the value of headrace.rest.token. The browser forgets it when you close this tab.",
     fields: [{ name: "token", label: "Token", type: "password", required: true }],
     action: "Go on",
   });

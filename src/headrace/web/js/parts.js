@@ -57,7 +57,7 @@ export function sharesLegend() {
 }
 
 // columns: [{ name, of(row), class, sort(row), title }]; rows need a key(row).
-export function table(columns, rows, { key, label, state, ctx, pick, nested, none = "There is nothing to show." }) {
+export function table(columns, rows, { key, label, state, ctx, pick, nested, none = "Nothing to show." }) {
   const sorted = sortRows(columns, rows, state);
   const head = columns.map((column, index) => h("th", { class: column.class, scope: "col", title: column.title, "aria-sort": ariaSort(state, index) },
     column.sort && state

@@ -224,3 +224,87 @@ def test_an_epoch_always_reads_something(epochs: list[tuple[float, int, int]], b
         observe(pacer, duration_s, most_records, most_bytes)
         assert pacer.max_records >= 1
         assert bound is None or pacer.max_records <= bound
+
+
+def probing(max_records: int | None = None, initial: int | None = None) -> EpochPacer:
+    settings = PacingSettings(timedelta(seconds=2), initial, max_records, 10**9)
+    return EpochPacer(settings, may_be_slow=True)
+
+
+def sizes(pacer: EpochPacer, records_per_s: float, epochs: int) -> list[int]:
+    return [run(pacer, records_per_s, backlog=10**9) for _ in range(epochs)]
+
+
+def test_a_job_with_functions_begins_with_few_records_and_grows_fast() -> None:
+    assert sizes(probing(), records_per_s=1e6, epochs=4) == [10, 320, 10_240, 163_840]
+
+
+def test_functions_that_are_slow_never_get_much_more_than_they_can_do_in_time() -> None:
+    assert sizes(probing(), records_per_s=300, epochs=3) == [10, 320, 600]
+    assert sizes(probing(), records_per_s=100, epochs=3) == [10, 320, 40]
+    assert sizes(probing(), records_per_s=50, epochs=3) == [10, 20, 20]
+    assert sizes(probing(), records_per_s=5, epochs=4) == [10, 10, 2, 2]
+    assert sizes(probing(), records_per_s=0.5, epochs=4) == [10, 10, 1, 1]
+
+
+def test_epochs_with_few_slow_records_are_short_but_not_mostly_overhead() -> None:
+    pacer = probing()
+    for _ in range(6):
+        run(pacer, records_per_s=20, backlog=10**9, fixed_s=0.01)
+    assert pacer.max_records == 7  # 0.4 s of the target of 2 s
+    for _ in range(6):
+        run(pacer, records_per_s=20, backlog=10**9, fixed_s=0.1)
+    assert pacer.max_records in (17, 18)  # 1 s, a tenth of it around the records
+    for _ in range(6):
+        run(pacer, records_per_s=20, backlog=10**9, fixed_s=0.5)
+    assert pacer.max_records == 30  # the target
+
+
+def test_time_that_a_first_epoch_takes_to_load_functions_does_not_make_the_next_ones_smaller() -> None:
+    pacer = probing()
+    observe(pacer, work_s=30, most_records=10)
+    assert pacer.max_records == 10
+    observe(pacer, work_s=0.001, most_records=10)
+    assert pacer.max_records == 160
+
+
+def test_a_probe_never_goes_on_with_epochs_that_do_not_grow() -> None:
+    for records_per_s in range(1, 200):
+        pacer = probing()
+        for _ in range(6):
+            run(pacer, records_per_s, backlog=10**9)
+        assert not pacer.is_probing, records_per_s
+
+
+def test_a_probe_ends_with_the_usual_size_or_when_functions_turn_out_slow() -> None:
+    pacer = probing()
+    seen = []
+    for _ in range(3):
+        seen.append(pacer.is_probing)
+        run(pacer, records_per_s=1e6, backlog=10**9)
+    assert seen == [True, True, False]
+    pacer = probing()
+    run(pacer, records_per_s=5, backlog=10**9)
+    assert not pacer.is_probing
+
+
+def test_a_probe_goes_on_where_one_of_two_splits_has_all_the_records() -> None:
+    pacer = probing()
+    for _ in range(4):
+        records = pacer.max_records // 2
+        observe(pacer, work_s=records / 1e6, most_records=records)
+    assert pacer.max_records > 5_000
+
+
+def test_what_others_wait_for_is_read_in_full_during_a_probe() -> None:
+    pacer = probing()
+    assert (pacer.max_records, pacer.max_early_records) == (10, 5_000)
+    for _ in range(3):
+        run(pacer, records_per_s=1e6, backlog=10**9)
+    assert pacer.max_early_records == pacer.max_records
+
+
+@pytest.mark.parametrize(("initial", "most", "first"), [(700, None, 700), (None, 40, 40), (None, 9_000, 10)])
+def test_whoever_makes_epochs_small_has_no_probe(initial: int | None, most: int | None, first: int) -> None:
+    pacer = probing(most, initial)
+    assert (pacer.max_records, pacer.is_probing) == (first, first == 10)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headrace.connectors.base import Slice, SourceSplit, SplitProgress
@@ -15,9 +15,9 @@ from tests.unit.runtime.fakes import SplitsEnumerator, SplitsReader, SplitsSourc
 class Reader:
     """Does what source tasks do with the plans of a coordinator."""
 
-    def __init__(self, source: SplitsSource, parallelism: int) -> None:
+    def __init__(self, source: SplitsSource, parallelism: int, *, has_event_time: bool = False) -> None:
         self.source = source
-        self.coordinator = SourceCoordinator(source, parallelism)
+        self.coordinator = SourceCoordinator(source, parallelism, has_event_time=has_event_time)
         #: What each subtask read, in order.
         self.read: list[list[Any]] = [[] for _ in range(parallelism)]
         self.epochs = 0
@@ -96,6 +96,55 @@ def test_splits_are_handed_out_evenly_in_the_order_they_were_found() -> None:
     names = {subtask: [piece.split.split_id for piece in plan.slices] for subtask, plan in plans.items()}
     assert names == {0: ["s0", "s2", "s4"], 1: ["s1", "s3"]}
     assert plans[0].open_splits == {"s0", "s2", "s4"}
+
+
+@pytest.mark.parametrize("parallelism", [1, 2, 3])
+def test_splits_that_epochs_do_not_get_to_keep_the_order_in_which_they_were_found(parallelism: int) -> None:
+    splits = numbered(*[2] * 40)
+    reader = Reader(SplitsSource(splits, concurrent=1), parallelism)
+    for epoch in range(1, 11):
+        reader.run_epoch(2)
+        read = sorted(record for records in reader.read for record in records)
+        assert read == everything(splits)[: 2 * parallelism * epoch]
+
+
+@pytest.mark.parametrize("parallelism", [1, 2, 4])
+def test_splits_keep_their_order_when_a_job_goes_on_with_another_parallelism(parallelism: int) -> None:
+    splits = numbered(*[2] * 40)
+    source = SplitsSource(splits, concurrent=1)
+    before = Reader(source, 3)
+    for _ in range(3):
+        before.run_epoch(2)
+    after = Reader(source, parallelism)
+    after.coordinator.restore(before.coordinator.snapshot(), (), 0)
+    after.run_epoch(2)
+    read = sorted(record for reader in (before, after) for records in reader.read for record in records)
+    assert read == everything(splits)[: 18 + 2 * parallelism]
+
+
+@given(
+    sizes=st.lists(st.integers(1, 20), max_size=40),
+    parallelism=st.integers(1, 4),
+    max_records=st.integers(1, 30),
+    restarts=st.sets(st.integers(1, 6)),
+)
+@example(sizes=[20, 1] * 60, parallelism=2, max_records=20, restarts=set())
+@example(sizes=[20, 1] * 60, parallelism=2, max_records=20, restarts={1})
+def test_with_event_time_a_subtask_reads_no_split_behind_a_later_one(
+    sizes: list[int], parallelism: int, max_records: int, restarts: set[int]
+) -> None:
+    splits = numbered(*sizes)
+    reader = Reader(SplitsSource(splits, concurrent=1), parallelism, has_event_time=True)
+    while not reader.coordinator.has_ended:
+        if reader.epochs in restarts:
+            restarts.remove(reader.epochs)
+            before, ended = reader.coordinator.snapshot(), reader.coordinator._ended
+            reader.coordinator = SourceCoordinator(reader.source, parallelism, has_event_time=True)
+            reader.coordinator.restore(before, ended, 0)
+        reader.run_epoch(max_records)
+    for read in reader.read:
+        assert read == sorted(read)
+    assert sorted(record for read in reader.read for record in read) == everything(splits)
 
 
 def test_splits_read_one_after_the_other_are_finished_in_turn() -> None:

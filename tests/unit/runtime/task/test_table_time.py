@@ -123,6 +123,17 @@ def test_time_never_goes_back():
     assert times(graph, plan(graph, {SCAN: [3, 3], NODE: [8, 8]}))[NODE] == (8, 8, False)
 
 
+def test_time_stands_still_while_rows_are_cut_only_to_find_out_how_fast_functions_are():
+    graph = job()
+    probe = replace(plan(graph, {SCAN: [7, 9]}), is_probe=True, holds_watermarks=True)
+    assert times(graph, probe)[NODE] == (MIN_WATERMARK, MIN_WATERMARK, False)
+    assert times(graph, probe, is_final=True)[NODE][1:] == (MAX_WATERMARK, True)
+    again = replace(plan(graph, {SCAN: [7, 9], NODE: [8, 8]}), is_probe=True, holds_watermarks=True)
+    assert times(graph, again)[NODE] == (8, 8, False)
+    endless = replace(plan(graph, {SCAN: [7, 9]}), is_probe=True)
+    assert times(graph, endless)[NODE] == (MIN_WATERMARK, 7, False)
+
+
 def test_with_the_last_rows_comes_the_end_of_time_for_all_that_follows():
     graph = job()
     final = times(graph, plan(graph, {SCAN: [7, 9]}), is_final=True)

@@ -101,7 +101,7 @@ function vertices(details, { subtasks, job, state, ctx }) {
     { name: "Duration", class: "number", of: (row) => format.duration(row.end_to_end_duration) },
     { name: "Subtasks", class: "number", of: (row) => `${format.count(row.num_acknowledged_subtasks)} of ${format.count(row.num_subtasks)}` },
   ], rows, {
-    key: (row) => row.vertex, label: "Vertices of the checkpoint", none: "There is nothing more about this one.",
+    key: (row) => row.vertex, label: "Vertices of the checkpoint", none: "No more details are available.",
     nested: (row) => (row.vertex === state.vertex && subtasks ? subtaskTable(subtasks.subtasks) : null),
   });
 }
@@ -153,12 +153,12 @@ function configuration(config) {
 function retained(history, latest) {
   const kept = history.filter((each) => each.status === "COMPLETED" && !each.discarded && each.external_path);
   const restored = latest.restored;
-  return panel("Retained: what the job can go back to", table([
+  return panel("Retained: checkpoints the job can be restored from", table([
     { name: "Id", class: "tight", of: (row) => format.count(row.id) },
     { name: "Kind", class: "tight", of: (row) => (row.is_savepoint ? chip("savepoint", "note") : "checkpoint") },
     { name: "Size", class: "number", of: (row) => format.bytes(row.state_size) },
     { name: "Taken", class: "tight", of: (row) => when(row.trigger_timestamp, { both: true }) },
     { name: "Where", of: (row) => copyable(row.external_path) },
-  ], kept, { key: (row) => row.id, label: "Retained checkpoints", none: "Nothing is retained." }),
+  ], kept, { key: (row) => row.id, label: "Retained checkpoints", none: "No checkpoints are retained." }),
   restored && h("span", { class: "soft right" }, `the job came from #${restored.id}, ${format.ago(restored.restore_timestamp)}`));
 }

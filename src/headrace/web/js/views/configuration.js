@@ -62,7 +62,7 @@ function options(all, state, ctx) {
     { name: "Value", class: "config-value mono", of: (row) => named(format.clip(row.value, 600)) },
     { name: "From", class: "tight", of: (row) => chip(NAMES[row.layer] ?? row.layer, TONES[row.layer]) },
     { name: "Where", of: (row) => h("span", { class: "soft" }, named(format.clip([isPlain(row) ? "" : row.place, row.note].filter(Boolean).join("; "), 300))) },
-  ], shown, { key: (row) => row.key, label: "Options", none: wanted ? "No option is called so." : "Nothing is set: all options have their defaults." }),
+  ], shown, { key: (row) => row.key, label: "Options", none: wanted ? "No options match." : "No option is set: all have their defaults." }),
   h("span", { class: "soft" }, `${format.count(set.length)} set, ${format.count(all.length)} in all`),
   h("span", { class: "row right" },
     h("label", { class: "row" }, h("input", { type: "checkbox", checked: Boolean(state.all), on: { change: (event) => { state.all = event.target.checked; ctx.repaint(); } } }), "with defaults"),

@@ -24,7 +24,7 @@ export const exceptions = jobView("exceptions", {
         h("p", { class: "why", "data-root-cause": "" }, named(format.clip(rootCause(newest.stacktrace), 2000))),
         h("p", { class: "soft" }, h("code", {}, shortName(newest.exceptionName)), newest.taskName ? [" in ", named(format.clip(newest.taskName, 200))] : "", ", ", when(newest.timestamp, { both: true })),
         trace(newest.stacktrace))),
-      newest.concurrentExceptions?.length > 0 && panel("Failed with it", h("div", {}, newest.concurrentExceptions.map((entry, index) => folded(entry, `with ${index}`, named(format.clip(entry.taskName ?? "", 200)))))),
+      newest.concurrentExceptions?.length > 0 && panel("Failed at the same time", h("div", {}, newest.concurrentExceptions.map((entry, index) => folded(entry, `with ${index}`, named(format.clip(entry.taskName ?? "", 200)))))),
       panel("Before that", older.length
         ? h("div", {}, older.map((entry) => folded(entry, `${entry.timestamp}`, when(entry.timestamp))))
         : empty("This is the only failure."),

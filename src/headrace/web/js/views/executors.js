@@ -38,7 +38,7 @@ export const executors = {
         { name: "Cores", class: "number", of: (row) => format.count(row.hardware.cpuCores) },
         { name: "Heard of", class: "number", of: (row) => (row.timeSinceLastHeartbeat > 0 ? format.ago(row.timeSinceLastHeartbeat) : "now") },
         { name: "", class: "tight", of: (row) => h("a", { href: link("logs", row.id) }, "Logs") },
-      ], taskmanagers, { key: (row) => row.id, label: "Executors", state: state.sort, ctx, none: "There is no executor yet: Spark starts with the first job." })));
+      ], taskmanagers, { key: (row) => row.id, label: "Executors", state: state.sort, ctx, none: "No executors yet. Spark starts with the first job." })));
   },
 };
 
@@ -108,11 +108,11 @@ export const executor = {
           { name: "Job", of: (row) => h("a", { class: "mono", href: link("jobs", row.jobId) }, row.jobId) },
           { name: "Tasks", class: "number", of: (row) => format.count(row.assignedTasks) },
           { name: "CPU", class: "number", of: (row) => format.count(row.resource.cpuCores) },
-        ], (details.allocatedSlots ?? []).map((each, index) => ({ ...each, index })), { key: (row) => row.index, label: "Slots that are taken", none: "No slot is taken." }))),
+        ], (details.allocatedSlots ?? []).map((each, index) => ({ ...each, index })), { key: (row) => row.index, label: "Used slots", none: "All slots are free." }))),
       panel("Metrics", table([
         { name: "Metric", class: "mono", of: (row) => named(format.clip(row.id, 140)) },
         { name: "Value", class: "number", of: (row) => valueOf(row) },
-      ], values, { key: (row) => row.id, label: "Metrics of the executor", none: "It has no metrics." })));
+      ], values, { key: (row) => row.id, label: "Metrics of the executor", none: "No metrics." })));
   },
 };
 

@@ -55,7 +55,7 @@ export const graph = jobView("graph", {
           h("header", {}, h("h2", {}, "Graph"), sharesLegend(),
             h("span", { class: "row right" },
               h("button", { "aria-label": "Smaller", title: "Smaller", on: { click: step(-1) } }, "−"),
-              h("button", { title: "Fit the width", on: { click: () => { state.zoom = null; ctx.repaint(); } } }, "Fit"),
+              h("button", { title: "Fit to width", on: { click: () => { state.zoom = null; ctx.repaint(); } } }, "Fit"),
               h("button", { "aria-label": "Larger", title: "Larger", on: { click: step(1) } }, "+"))),
           h("div", { class: "graph-frame" }, svg)),
         throughputPanel(throughput, beside, job)),

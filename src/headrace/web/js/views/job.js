@@ -16,10 +16,12 @@ export function jobView(name, { tab, title, load, body }) {
     title: ({ job }) => `${format.clip(job.name, 60)} – ${title}`,
     async load(params, signal, state) {
       const job = await get(`/jobs/${params.job}`, signal);
-      return { job, ...(await load(params, signal, state, job)) };
+      // It stays what it is for as long as the job runs.
+      state.exchange ??= await get(`/jobs/${params.job}/headrace/exchange`, signal);
+      return { job, exchange: state.exchange, ...(await load(params, signal, state, job)) };
     },
     render(data, params, state, ctx) {
-      return h("div", { class: "stack" }, head(data.job, ctx), tabs(jobTabs(data.job), tab, "Job"), body(data, params, state, ctx));
+      return h("div", { class: "stack" }, head(data.job, data.exchange, ctx), tabs(jobTabs(data.job), tab, "Job"), body(data, params, state, ctx));
     },
   };
 }
@@ -41,7 +43,7 @@ export function isOver(job) {
   return OVER.has(job.state);
 }
 
-function head(job, ctx) {
+function head(job, exchange, ctx) {
   const over = isOver(job);
   return h("div", { class: "job-head" },
     h("div", { class: "title" },
@@ -56,11 +58,12 @@ function head(job, ctx) {
       h("span", {}, "started ", when(job["start-time"], { both: true })),
       over ? h("span", {}, "ended ", when(job["end-time"], { both: true })) : null,
       h("span", {}, `${over ? "ran" : "runs"} for ${format.duration(job.duration)}`),
-      h("span", {}, `${job["job-type"].toLowerCase()}, ${format.count(job.vertices.length)} ${job.vertices.length === 1 ? "vertex" : "vertices"}`)));
+      h("span", {}, `${job["job-type"].toLowerCase()}, ${format.count(job.vertices.length)} ${job.vertices.length === 1 ? "vertex" : "vertices"}`),
+      h("span", { title: "headrace.exchange.kind" }, `${exchange.kind === "pipelined" ? "live" : "in epochs"}: `, named(format.clip(exchange.reason, 200)))));
 }
 
 async function cancel(job, ctx) {
-  const answer = await askUser({ title: "Cancel this job?", message: "It ends at once, without a savepoint. What its sinks have staged and not published is dropped.", action: "Cancel the job", tone: "danger" });
+  const answer = await askUser({ title: "Cancel this job?", message: "The job ends at once, without a savepoint. Output that its sinks have not published yet is discarded.", action: "Cancel the job", tone: "danger" });
   if (!answer) return;
   try {
     await send("PATCH", `/jobs/${job.jid}?mode=cancel`);
@@ -71,18 +74,18 @@ async function cancel(job, ctx) {
   ctx.reload();
 }
 
-const TARGET = { name: "target", label: "Directory", placeholder: "execution.checkpointing.savepoint-dir", hint: "Left empty, it goes where the configuration says." };
+const TARGET = { name: "target", label: "Directory", placeholder: "execution.checkpointing.savepoint-dir", hint: "If empty, the directory in the configuration is used." };
 
 export async function savepoint(job, ctx) {
-  const answer = await askUser({ title: "Take a savepoint", message: "The job goes on.", fields: [TARGET], action: "Take it" });
+  const answer = await askUser({ title: "Take a savepoint", message: "The job keeps running.", fields: [TARGET], action: "Take it" });
   if (answer) await trigger(`/jobs/${job.jid}/savepoints`, { "target-directory": answer.target || null, "cancel-job": false }, job, ctx);
 }
 
 export async function stop(job, ctx) {
   const answer = await askUser({
     title: "Stop this job with a savepoint",
-    message: "It can be started again from there.",
-    fields: [TARGET, { name: "drain", label: "Drain: let event time run to its end first, so that all windows fire", type: "checkbox" }],
+    message: "You can restart the job from the savepoint.",
+    fields: [TARGET, { name: "drain", label: "Drain: advance event time to the end first, so that all windows fire", type: "checkbox" }],
     action: "Stop the job",
     tone: "danger",
   });

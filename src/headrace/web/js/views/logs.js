@@ -20,7 +20,7 @@ export const logs = {
     let content = "", problem = "";
     try {
       if (chosen) content = await text(`${base}/logs/${encodeURIComponent(chosen.name)}`, signal);
-      else problem = params.executor ? "Logs of this executor are where Spark's cluster manager puts them." : "There is no log.";
+      else problem = params.executor ? "The logs of this executor are stored by Spark's cluster manager." : "No log.";
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       problem = error.message;
@@ -42,7 +42,7 @@ export const logs = {
         h("label", { class: "row soft" }, "of", h("select", { "aria-label": "Whose log", value: params.executor ?? "", on: { change: (event) => { location.hash = event.target.value ? link("logs", event.target.value) : "#/logs"; } } }, who.map(([id, name]) => h("option", { value: id, selected: id === (params.executor ?? "") }, format.clip(name, 60))))),
         files.length > 1 && h("label", { class: "row soft" }, "file", h("select", { "aria-label": "Which file", value: chosen, on: { change: (event) => { state.file = event.target.value; ctx.reload(); } } }, files.map((each) => h("option", { value: each.name, selected: each.name === chosen }, `${format.clip(each.name, 60)} (${format.bytes(each.size)})`)))),
         h("span", { class: "right row" }, h("span", { class: "faint" }, all.length > lines.length ? `the last ${format.count(lines.length)} of ${format.count(all.length)} lines` : `${format.count(lines.length)} lines`), filterBox(state, ctx, "Filter lines"))),
-      problem ? h("div", { class: "notice warn" }, named(format.clip(problem, 800))) : lines.length === 0 ? empty(wanted ? "No line has that." : "The log is empty.") :
+      problem ? h("div", { class: "notice warn" }, named(format.clip(problem, 800))) : lines.length === 0 ? empty(wanted ? "No lines match." : "The log is empty.") :
         h("pre", { class: "panel log", tabindex: "0", "aria-label": "Log" }, lines.map((line) => h("span", { class: LEVEL.exec(line)?.[1].replace(/^WARN$/, "WARNING").replace("FATAL", "CRITICAL") ?? "" }, `${format.clip(line, 4000)}\n`))));
   },
 };

@@ -74,7 +74,7 @@ export function vertexPanel(vertex, { job, params, state, ctx, model, pulse }) {
     flame: () => flamePanel(vertex.more, { params, state, ctx, subtasks: details.parallelism }),
     accumulators: () => accumulators(vertex.more),
     place: () => place(vertex.more, params),
-  }[tab] ?? (() => empty("There is no such tab."));
+  }[tab] ?? (() => empty("This tab does not exist."));
   return h("section", { class: "panel drawer", "aria-label": `Vertex ${format.clip(details.name, 100)}`, key: "drawer" },
     h("header", {},
       h("h2", { title: format.clip(details.name, 500) }, named(format.clip(details.name, 240))),
@@ -169,7 +169,7 @@ function plot(name, samples) {
   const last = points.at(-1)?.[1];
   return h("div", { key: `plot-${name}`, "data-plot": name },
     h("div", { class: "row" }, h("h3", {}, named(format.clip(name, 90))), h("span", { class: "right nowrap" }, valueOf(name, last)), skewNote(history.at(-1))),
-    points.length ? lines([{ name, points }], { label: `${format.clip(name, 90)}, now ${valueOf(name, last)}`, format: /bytes/i.test(name) ? format.bytes : format.short, formatX: format.clock, height: 120, width: drawerRoom(), scaled: /bytes/i.test(name) ? byteTicks : ticks }) : empty("It has no value yet."));
+    points.length ? lines([{ name, points }], { label: `${format.clip(name, 90)}, now ${valueOf(name, last)}`, format: /bytes/i.test(name) ? format.bytes : format.short, formatX: format.clock, height: 120, width: drawerRoom(), scaled: /bytes/i.test(name) ? byteTicks : ticks }) : empty("No value yet."));
 }
 
 function drawerRoom() {

@@ -49,7 +49,7 @@ function answer(found) {
       h("p", { class: "soft" }, named(where), found.matches > 1 ? `, the last of ${format.count(found.matches)} such rows in this epoch` : ""),
       endings(found).map((text) => h("p", { class: "soft" }, named(text))))),
     groups(found.steps).map(([name, steps]) => panel(name, steps.length > MOST ? h("div", {}, empty(`${format.count(steps.length - MOST)} earlier steps are not shown.`), stepTable(name, steps.slice(-MOST))) : stepTable(name, steps))),
-    panel(`Made of ${format.count(found.inputs.length)} input ${found.inputs.length === 1 ? "record" : "records"}`, inputTable(found.inputs.slice(-MOST)),
+    panel(`Computed from ${format.count(found.inputs.length)} input ${found.inputs.length === 1 ? "record" : "records"}`, inputTable(found.inputs.slice(-MOST)),
       found.inputs.length > MOST && h("span", { class: "soft" }, `the last ${format.count(MOST)}`)));
 }
 
@@ -106,6 +106,6 @@ function endings(found) {
   if (!texts.length) texts.push("This is the whole history of the row.");
   for (const operator of found.with_fields) texts.push(`${operator} also keeps values in fields or operator state of its function, which are not followed.`);
   if (found.is_upper_bound) texts.push("An asynchronous function may have used only some of these records.");
-  if (found.differences.length) texts.push(`The replay differs from what the job did, so this explains the replay: ${found.differences.slice(0, 3).join("; ")}`);
+  if (found.differences.length) texts.push(`The replay differs from the original run, so this explains the replay: ${found.differences.slice(0, 3).join("; ")}`);
   return texts.map((text) => format.clip(text, 600));
 }

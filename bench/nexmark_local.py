@@ -132,7 +132,7 @@ class LocalRunner(NoEpochs):
             functions,
             no_workers,
             messages,
-            self._packing,
+            (self._packing, self._packing),
         )
         scans = epoch._scans
         final = {each.vertex_id: scans.ends(each) for each in self._job.vertices if each.is_source}

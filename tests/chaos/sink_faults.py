@@ -98,18 +98,26 @@ def crash_everywhere(
     raise AssertionError(f"no end after {most} steps")
 
 
-CONTEXT = {"job_id": "chaos", "sink_id": "sink"}
-
-
 def write_epoch(
-    sink: Sink, epoch: int, shares: Sequence[Sequence[Any]], staging_dir: str = "", attempt: str = "a"
+    sink: Sink,
+    epoch: int,
+    shares: Sequence[Sequence[Any]],
+    staging_dir: str = "",
+    attempt: str = "a",
+    job_id: str = "chaos",
 ) -> list[Committable]:
     """Stage an epoch, a share each subtask."""
     found = []
     for subtask, values in enumerate(shares):
         if values:
             context = WriterContext(
-                subtask, len(shares), epoch, f"{attempt}{epoch}-{subtask}", **CONTEXT, staging_dir=staging_dir
+                subtask,
+                len(shares),
+                epoch,
+                f"{attempt}{epoch}-{subtask}",
+                job_id,
+                "sink",
+                staging_dir=staging_dir,
             )
             writer = sink.create_writer(context)
             writer.write_batch(Batch(list(values)))
@@ -118,8 +126,8 @@ def write_epoch(
     return found
 
 
-def new_committer(sink: Sink, staging_dir: str = "") -> Committer:
-    context = CommitterContext(**CONTEXT, staging_dir=staging_dir, is_checkpointed=True)
+def new_committer(sink: Sink, staging_dir: str = "", job_id: str = "chaos") -> Committer:
+    context = CommitterContext(job_id, "sink", staging_dir=staging_dir, is_checkpointed=True)
     committer = committer_of(sink, context)
     assert committer is not None
     return committer

@@ -478,6 +478,39 @@ def test_committed_files_are_neither_lost_nor_doubled(
     assert lose_power_everywhere(tmp_path, work, check, seeds=1) > 60
 
 
+def test_files_that_another_job_has_staged_are_neither_lost_nor_doubled(tmp_path: Path) -> None:
+    """A savepoint has open files; the job that is restored from it adds to them, and loses power."""
+
+    def make(root: Path) -> FileSink:
+        return sink_of(root, RollingPolicy.default_rolling_policy(part_size=8)).build()
+
+    def stop_with_savepoint(root: Path) -> dict[str, Any]:
+        committer = new_committer(make(root), job_id="former")
+        committer.commit(write_epoch(make(root), 1, EPOCHS[0], job_id="former"))
+        staged = write_epoch(make(root), 2, EPOCHS[1], job_id="former")
+        return {"next": 2, "state": committer.snapshot(), "staged": staged, "taken": [], "over": False}
+
+    def work(root: Path, done: Promises) -> None:
+        with done.undisturbed():
+            done.append(stop_with_savepoint(root))
+        committer = new_committer(make(root))
+        committer.restore(done[0]["state"])
+        committer.commit(done[0]["staged"])
+        committer.discard_after(2)
+        for number, shares in enumerate(EPOCHS[2:], 3):
+            staged = write_epoch(make(root), number, shares)
+            done.append({**done[0], "next": number, "state": committer.snapshot(), "staged": staged})
+            committer.commit(staged)
+        committer.finish()
+        done.append({**done[-1], "over": True})
+
+    def check(root: Path, done: Promises) -> None:
+        recover(make(root), root, done)
+        assert Counter(lines(root)) == Counter(EVERYTHING)
+
+    assert lose_power_everywhere(tmp_path, work, check, seeds=4) > 40
+
+
 def recover(sink: FileSink, root: Path, done: Promises) -> None:
     """Go on from the last checkpoint, to the end."""
     committer = new_committer(sink)

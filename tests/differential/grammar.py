@@ -324,7 +324,9 @@ def products(draw: Draw) -> str:
     one, other = draw(relations()), draw(relations())
     # Where nothing is counted, nothing is said in a stream.
     count = f"{either('', 'NULLIF(')}(SELECT COUNT(*) FROM {other} y WHERE v > 1){either('', ', 0)')}"
-    value = draw(one_of(f"(SELECT MAX(v) FROM {other} y)", count))
+    # A query that is no aggregate, and has one row at most.
+    highest = f"(SELECT {either('v', 'MAX(v)')} FROM {other} y{either(' ORDER BY v DESC, id LIMIT 1', '')})"
+    value = draw(one_of(f"(SELECT MAX(v) FROM {other} y)", count, highest))
     return draw(
         one_of(
             f"SELECT l.id AS a, r.k AS b FROM {one} l CROSS JOIN {other} r",
@@ -353,6 +355,10 @@ def half_joins(draw: Draw) -> str:
             f"s.v >= (SELECT SUM(v) FROM {inner} r WHERE v > 0)",
             f"(s.v > 1 OR (SELECT MIN(v) FROM {inner} r) IS NULL)",
             f"s.v < (SELECT MAX(v) FROM {inner} r WHERE r.k = s.k)",
+            f"s.v < (SELECT {either('v', 'MAX(v)')} FROM {inner} r WHERE r.k = s.k"
+            f"{either(' ORDER BY v DESC, id LIMIT 1', '')})",
+            f"s.v >= {either('', 'NULLIF(')}(SELECT COUNT(*) FROM {inner} r WHERE r.k = s.k"
+            f"{either(' GROUP BY r.k)', '), 0)')}",
             f"(SELECT COUNT(*) FROM {inner} r WHERE r.k = s.k AND r.v > 1) = 1",
             f"(s.v > 2 OR EXISTS (SELECT 1 FROM {inner} r WHERE r.k = s.k))",
         )

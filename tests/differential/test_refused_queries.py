@@ -68,12 +68,11 @@ _AS_IN_FLINK = {
 _NOT_YET = {
     "SELECT k, LISTAGG(k, CAST(id AS STRING)) FROM t GROUP BY k": "LISTAGG in streaming mode with a separator",
     "SELECT k, ARRAY_AGG(v ORDER BY v) FROM t GROUP BY k": "ORDER BY in ARRAY_AGG",
-    "SELECT id FROM t WHERE v = (SELECT v FROM u)": "can return more or less than one row",
     "SELECT id, v > ALL (SELECT v FROM u) FROM t": "IN with a query anywhere but in the AND-ed conditions",
     "SELECT id FROM t WHERE k IN (SELECT k FROM u) OR v > 2": "IN with a query anywhere but in the AND-ed conditions",
-    "SELECT id, x FROM t, LATERAL (SELECT v AS x FROM u WHERE u.k = t.k LIMIT 2)": "LIMIT without ORDER BY in a query",
-    "SELECT id, x FROM t, LATERAL (SELECT DISTINCT v AS x FROM u WHERE u.v > t.v)": "a condition other than = on the",
-    "SELECT id, x FROM t, LATERAL (SELECT SUM(u.v * t.v) AS x FROM u WHERE u.k = t.k)": "anywhere but in WHERE and",
+    "SELECT id, x FROM t, LATERAL (SELECT v AS x FROM u WHERE u.k = t.k LIMIT 2)": "without ORDER BY in a correlated",
+    "SELECT id, x FROM t, LATERAL (SELECT DISTINCT v AS x FROM u WHERE u.v > t.v)": "a correlated condition other than",
+    "SELECT id, x FROM t, LATERAL (SELECT SUM(u.v * t.v) AS x FROM u WHERE u.k = t.k)": "a correlated column outside",
     "SELECT id, x FROM t LEFT JOIN LATERAL (SELECT u.v + t.v AS x FROM u WHERE u.k = t.k) ON TRUE": "LEFT JOIN LATERAL",
 }
 

@@ -41,5 +41,8 @@ def test_the_order_of_sets_is_replayed(tmp_path: Path) -> None:
     options += [f"headrace.replay.dir={tmp_path}"]
     given = [word for option in options for word in ("-D", option)]
     assert "red-1" in headrace("run", *given, str(program), seed="0")  # the one of Spark's workers
-    assert "no differences to what the job did" in headrace("replay", str(tmp_path), seed=None)
+    assert (
+        "no differences: output, state, watermarks and timers are the same as in the original run"
+        in headrace("replay", str(tmp_path), seed=None)
+    )
     assert "differs" in headrace("replay", str(tmp_path), seed="7"), "a seed that is given counts"

@@ -36,7 +36,7 @@ def environment(parallelism: int, options: dict[str, str] | None = None) -> Stre
 
 def test_records_are_shared_by_all_subtasks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallelism, "ROUNDS", 1)
-    env = environment(1)
+    env = environment(1, {"headrace.epoch.initial-records": "200"})
     _, alone = parallelism.timed(parallelism.build(env, 200, 1))
     _, shared = parallelism.timed(parallelism.build(env, 200, 4))
     assert parallelism.busiest_share(alone) == 1.0

@@ -195,7 +195,7 @@ PLAIN = {
         ("PERMUTE", "no PERMUTE", "one after the other"),
         ("ALL ROWS PER MATCH", "no ALL ROWS PER MATCH", "ONE ROW PER MATCH"),
         ("no time", "must begin with a time attribute", "WATERMARK FOR"),
-        ("time descending", "forward in time", "DESC"),
+        ("time descending", "must be ascending", "DESC"),
         ("a variable twice", "occurs twice", "another name"),
         ("PREV", "no PREV", "LAST(variable.column, n)"),
         ("an anchor at the wrong end", "'^' is not allowed here", "^ must be first in PATTERN"),

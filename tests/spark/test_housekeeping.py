@@ -22,6 +22,7 @@ from headrace.connectors.blackhole import BlackholeSink
 from headrace.datastream import KeyedProcessFunction, RuntimeContext
 from headrace.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from headrace.errors import JobDefinitionError, JobExecutionError, UserFunctionError
+from headrace.spark.cluster import spark_executors
 from headrace.state.handles import StateChain
 from headrace.state.stores.lmdb import LmdbStore
 from headrace.testing.sources import EndEpoch, ScriptedSource, Stop
@@ -264,6 +265,7 @@ def test_a_lost_copy_is_built_again(env: EnvironmentFactory, tmp_path: Path, max
 #: Opens a copy of state, reads from it, and lets the test know; then waits to be killed.
 _READER = """
 import sys, time
+from headrace.spark.cluster import spark_executors
 from headrace.state.handles import StateChain
 from headrace.state.stores.lmdb import LmdbStore
 store = LmdbStore(sys.argv[1])
@@ -299,3 +301,14 @@ def test_a_worker_may_hold_the_state_of_very_many_subtasks(tmp_path: Path) -> No
         store.catch_up(StateChain("lineage"), range(128))
     for store in stores:
         store.close()
+
+
+def test_a_local_spark_tells_what_its_processes_take(env: EnvironmentFactory) -> None:
+    assert run_and_collect(env(2).from_collection(range(4)).key_by(lambda n: n).map(lambda n: n)) != []
+    [executor] = spark_executors()
+    usage = executor.usage
+    assert usage.heap_used is not None
+    assert usage.heap_max is not None
+    assert 10 << 20 < usage.heap_used <= usage.heap_max
+    assert usage.python_used is not None
+    assert usage.python_used > 10 << 20

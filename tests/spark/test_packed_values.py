@@ -225,3 +225,26 @@ def test_asynchronous_functions_are_called_on_the_way_of_packets(env: Environmen
         t_env.execute_sql("SELECT looked_up(n) FROM numbers").collect() as found,
     ):
         list(found)
+
+
+@pytest.mark.usefixtures("no_session")
+def test_time_is_read_off_timestamps_in_every_zone(env: EnvironmentFactory, packed: list[bool]):
+    environment = env(parallelism=1, max_records=2)
+    t_env = StreamTableEnvironment.create(environment)
+    t_env.get_config().set_local_timezone("America/New_York")
+    kind = Types.ROW_NAMED(["ts", "name"], [Types.SQL_TIMESTAMP(), Types.STRING()])
+    schema = (
+        Schema.new_builder()
+        .column("ts", DataTypes.TIMESTAMP(3))
+        .column("name", DataTypes.STRING())
+        .watermark("ts", "ts - INTERVAL '3' SECOND")
+        .build()
+    )
+    rows = [(at(ms // 1000), name) for ms, name, _ in EVENTS]
+    t_env.create_temporary_view("e", environment.from_collection(rows, kind), schema)
+    window = "TUMBLE(ts, INTERVAL '5' SECOND)"
+    query = f"SELECT name, COUNT(*), {window.replace('TUMBLE', 'TUMBLE_END')} FROM e GROUP BY name, {window}"
+    with t_env.execute_sql(query).collect() as found:
+        assert {tuple(row) for row in found} == {("ann", 2, at(5)), ("bob", 2, at(5)), ("bob", 1, at(10))}
+    assert len(packed) > 1
+    assert all(packed)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any
 
 import click
 
@@ -44,12 +46,39 @@ If a program calls sys.exit(n), n is the exit code.
 """
 
 
+class _WrongUsage(click.UsageError):
+    """Wrong usage, shown as all our errors are."""
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print what is wrong, and where to read on."""
+        command = "headrace" if self.ctx is None else self.ctx.command_path
+        wrong = self.message[:1].lower() + self.message[1:].removesuffix(".")
+        click.echo(
+            f"error: {wrong}\nhint: '{command} --help' shows what there is", file=file, err=file is None
+        )
+
+
+@contextmanager
+def _readable_usage() -> Iterator[None]:
+    try:
+        yield
+    except click.exceptions.NoArgsIsHelpError:
+        raise
+    except click.UsageError as error:
+        raise _WrongUsage(error.format_message(), error.ctx) from None
+
+
 class _ReadableErrors(click.Group):
     """Shows headrace's errors without a traceback, and turns them into exit codes."""
 
+    def make_context(self, *args: Any, **settings: Any) -> click.Context:
+        with _readable_usage():
+            return super().make_context(*args, **settings)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with _readable_usage():
+                return super().invoke(ctx)
         except HeadraceError as error:
             click.echo(describe_error(error), err=True)
             ctx.exit(exit_code_of(error))

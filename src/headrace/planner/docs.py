@@ -34,7 +34,9 @@ These results differ from Flink's:
 - `DATE_FORMAT` supports the letters that Spark knows: Java's, without `u`, `Y` and `w`.
 - A string that you cast to a timestamp may have a `T` between date and time.
 - `CURRENT_TIMESTAMP` and similar functions return the time at which the epoch was planned, the same for all its rows.
-- Numbers in parsed JSON lose trailing zeros. A JSON path can contain `[*]` only once.
+- Numbers in parsed JSON lose trailing zeros.
+- `JSON_LENGTH` refuses paths that find several values, such as `$..name`, `$.list[1:]` or `$.list[?(@.price > 10)]`;
+  `JSON_VALUE`, `JSON_QUERY` and `JSON_EXISTS` accept them.
 
 For functions of your own in Python, see [README.md](README.md#functions-in-python).
 """

@@ -188,6 +188,8 @@ def _to_string(text: str, source: t.DataType) -> str:
     match source:
         case t.CharType() | t.VarCharType() | t.VariantType():
             return text
+        case t.BinaryType() | t.VarBinaryType():
+            return f"make_valid_utf8(CAST({text} AS string))"
         case t.BooleanType():
             return f"upper(CAST({text} AS string))"
         case t.TimestampType():

@@ -41,7 +41,7 @@ def spark_executors() -> list[SparkExecutorInfo]:
         found = context._jsc.sc().statusStore().executorList(True)
         executors = [_read(found.apply(index)) for index in range(found.size())]
         if is_local(context.master or ""):
-            executors = [each._replace(usage=local_usage(context)) for each in executors]
+            executors = [each._replace(usage=local_usage(context, each.usage)) for each in executors]
         else:
             heap = int(context._jsc.sc().executorMemory()) << 20
             executors = [each._replace(usage=replace(each.usage, heap_max=heap)) for each in executors]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
+from dataclasses import replace
 from typing import Any
 
 from pyspark import SparkContext
@@ -30,33 +31,32 @@ def reported_usage(peaks: Any) -> ExecutorUsage:
     )
 
 
-def local_usage(context: SparkContext) -> ExecutorUsage:
-    """Return what the Java process of a local Spark and its workers have now."""
+def local_usage(context: SparkContext, peaks: ExecutorUsage) -> ExecutorUsage:
+    """Return what the Java process of a local Spark and its workers have now, and of the rest the most so far."""
     assert context._jvm is not None
-    factory = context._jvm.java.lang.management.ManagementFactory
-    heap, beside = (
-        factory.getMemoryMXBean().getHeapMemoryUsage(),
-        factory.getMemoryMXBean().getNonHeapMemoryUsage(),
-    )
-    collectors = factory.getGarbageCollectorMXBeans()
-    return ExecutorUsage(
-        heap_used=int(heap.getUsed()),
-        heap_committed=int(heap.getCommitted()),
-        heap_max=int(heap.getMax()),
-        non_heap_used=int(beside.getUsed()),
-        python_used=children_memory(int(context._jvm.java.lang.ProcessHandle.current().pid())),
-        gc_count=sum(int(each.getCollectionCount()) for each in collectors),
+    runtime = context._jvm.java.lang.Runtime.getRuntime()
+    committed = int(runtime.totalMemory())
+    return replace(
+        peaks,
+        heap_used=committed - int(runtime.freeMemory()),
+        heap_committed=committed,
+        heap_max=int(runtime.maxMemory()),
+        python_used=children_memory(os.getpid()),
     )
 
 
 def children_memory(parent: int) -> int | None:
-    """Return the memory of all processes below one; what several share counts in parts. None where nobody says."""
+    """Return the memory of the Python processes below one; what several share counts in parts. None: nobody says."""
     children: dict[int, list[int]] = defaultdict(list)
+    pythons = set()
     try:
         for entry in os.scandir("/proc"):
             if entry.name.isdigit() and (stat := _text(f"/proc/{entry.name}/stat")):
                 # The name of a program may have blanks and brackets.
-                children[int(stat.rpartition(")")[2].split()[1])].append(int(entry.name))
+                name, _, rest = stat.partition("(")[2].rpartition(")")
+                children[int(rest.split()[1])].append(int(entry.name))
+                if name.startswith("python"):
+                    pythons.add(int(entry.name))
     except OSError:
         return None
     below, waiting = [], [parent]
@@ -64,7 +64,7 @@ def children_memory(parent: int) -> int | None:
         own = children[waiting.pop()]
         below += own
         waiting += own
-    return sum(map(_memory, below))
+    return sum(_memory(process) for process in below if process in pythons)
 
 
 def _memory(process: int) -> int:

@@ -15,6 +15,7 @@ from headrace.elements import Batch
 from headrace.errors import JobDefinitionError
 from headrace.graph.job_graph import JobGraph, JobVertex
 from headrace.operators.io import SourceDeclaration
+from headrace.operators.timestamps import TimestampsDeclaration
 from headrace.runtime.run.source_coordinator import SourceCoordinator
 from headrace.testing.sources import ScriptedSource, Timestamped
 from headrace.verify.passing_time import TimedScripts, TimePasses, scripts_with_jumps
@@ -143,7 +144,7 @@ def with_inputs(
         for burst in (records[:half], records[half:]):
             given = burst if duplicate_seed is None else repeated(burst, duplicate_seed)
             if order_seed is not None:
-                given = reordered(given, declaration.watermark_strategy, order_seed)
+                given = reordered(given, strategy_of(job, vertex), order_seed)
             bursts.append(_by_split(given))
         if jumps:
             source = _OneByOne(*scripts_with_jumps(bursts, jumps), name=vertex.vertex_id, run=run)
@@ -197,12 +198,30 @@ class _OneByOneReader(SourceReader):
 
 
 def can_reorder(job: JobGraph) -> bool:
-    """Whether a source declares that its records may be out of order."""
-    declarations = (vertex.head.declaration for vertex in job.vertices)
+    """Whether the program declares of a source that its records may be out of order."""
     return any(
-        isinstance(each, SourceDeclaration) and _bound_of(each.watermark_strategy) > 0
-        for each in declarations
+        _bound_of(strategy_of(job, vertex)) > 0
+        for vertex in job.vertices
+        if isinstance(vertex.head.declaration, SourceDeclaration)
     )
+
+
+def strategy_of(job: JobGraph, vertex: JobVertex) -> WatermarkStrategy | None:
+    """Return the watermark strategy of a source, or the one that the program assigns right behind it."""
+    declaration = vertex.head.declaration
+    assert isinstance(declaration, SourceDeclaration)
+    own = declaration.watermark_strategy
+    followers = [vertex.operators[edge.target] for edge in vertex.chain_edges if edge.source == 0]
+    followers += [
+        job.vertex(edge.target_vertex).head
+        for edge in job.edges
+        if (edge.source_vertex, edge.source_operator) == (vertex.vertex_id, 0)
+    ]
+    if _bound_of(own) == 0 and len(followers) == 1:
+        behind = followers[0].declaration
+        if isinstance(behind, TimestampsDeclaration):
+            return behind.strategy
+    return own
 
 
 def repeated(records: Sequence[InputRecord], seed: int) -> list[InputRecord]:

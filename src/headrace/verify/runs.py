@@ -350,6 +350,8 @@ class _Run:
             )
         else:
             self._job.cancel()
+            # The driver is gone before the checkpoint of this epoch: what it did is done again.
+            raise JobCancelledError(f"job '{self._subject.job.name}' has lost its driver")
 
 
 def _dump(code: JobCode) -> bytes:

@@ -23,7 +23,9 @@ def test_an_unknown_command_is_wrong_usage(headrace):
     result = headrace("rum")
 
     assert result.exit_code == 2
-    assert "No such command 'rum'" in result.stderr
+    assert result.stderr == (
+        "error: no such command 'rum'. Did you mean 'run'?\nhint: 'headrace --help' shows what there is\n"
+    )
 
 
 def test_the_command_line_comes_up_without_spark_and_the_api():
@@ -86,3 +88,15 @@ def test_an_error_of_ours_is_a_message_and_an_exit_code(headrace, monkeypatch, e
 
     assert result.exit_code == code
     assert result.stderr == f"error: {error}\n"
+
+
+def test_wrong_options_of_a_command_are_shown_as_other_errors_are(headrace):
+    result = headrace("run", "--paralelism", "2", "job.py")
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "error: no such option '--paralelism'. Did you mean '--parallelism'?\n"
+        "hint: 'headrace run --help' shows what there is\n"
+    )
+    assert headrace("rescale").stderr.startswith(
+        "error: missing argument 'JOB'\nhint: 'headrace rescale --help'"
+    )

@@ -19,6 +19,7 @@ from headrace.graph.table_job import (
     expected_rate,
     fragment_of,
     is_table_vertex,
+    may_be_slow,
 )
 from headrace.operators.table.declarations import (
     AggSpec,
@@ -26,7 +27,7 @@ from headrace.operators.table.declarations import (
     TableScanDeclaration,
     TableSinkDeclaration,
 )
-from headrace.operators.table.steps import Fragment, StepColumn, Where
+from headrace.operators.table.steps import Fragment, PythonCall, PythonCalls, StepColumn, Where
 
 USER = StepColumn("user", "STRING", pa.string())
 COUNT = StepColumn("n", "BIGINT", pa.int64())
@@ -110,3 +111,14 @@ def test_a_speed_is_expected_where_spark_reads_and_less_of_it_where_rows_go_thro
     assert discarded is not None
     assert printed is not None
     assert 0 < printed < discarded
+
+
+def test_only_functions_of_the_user_may_be_slow():
+    scan, count, end = nodes()
+    calls = PythonCalls((PythonCall(len, ("user",), COUNT),))
+    before = replace(count, inputs=(TableInput(0, Fragment((calls,), (USER,))),))
+    in_scan = replace(scan.declaration, fragment=Fragment((calls,), (USER,)))
+    assert not may_be_slow(build([scan, count, end]))
+    assert may_be_slow(build([scan, before, end]))
+    assert may_be_slow(build([replace(scan, declaration=in_scan), count, end]))
+    assert not may_be_slow(replace(build([scan, before, end]), is_batch=True))

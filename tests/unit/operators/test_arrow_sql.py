@@ -11,7 +11,9 @@ import pytest
 from headrace.operators.table.arrow_expression import NotComputedError, SharedColumns
 from headrace.operators.table.arrow_sql import aggregate, expression
 from headrace.planner.emit import emit
+from headrace.planner.fragments import millis
 from headrace.planner.functions.temporal import truncated
+from headrace.types.logical import TimestampType
 from tests.planner.environment import Session
 
 TYPES = {
@@ -92,7 +94,7 @@ def computed(sql: str, *, is_utc: bool = True) -> list[object]:
             [-1000, -1001, None, 1_767_323_044_006],
         ),
         ("unix_millis(CAST(CAST(`z` AS timestamp_ntz) AS timestamp))", [0, -1, None, 1_767_323_045_006]),
-        ("unix_timestamp(`z`)", [0, -1, None, 1_767_323_045]),
+        ("unix_timestamp(`z`)", [0, 0, None, 1_767_323_045]),
         ("`z` <= CAST(`t` AS TIMESTAMP)", [True, True, None, True]),
         (truncated("`z`", 3), [*moments(0, -1000), None, *moments(1_767_323_045_006_000)]),
         (f"unix_millis({truncated('CAST(`z` AS timestamp_ntz)', 0)})", [0, -1000, None, 1_767_323_045_000]),
@@ -154,7 +156,6 @@ def test_everything_else_is_left_to_spark(sql):
     "sql",
     [
         "unix_millis(CAST(`t` AS TIMESTAMP))",
-        "unix_timestamp(`t`)",
         "date_format(`t`, 'HH')",
         "CAST(`t` AS TIMESTAMP)",
         "CAST(`z` AS TIMESTAMP_NTZ)",
@@ -163,6 +164,23 @@ def test_everything_else_is_left_to_spark(sql):
 )
 def test_times_of_other_zones_are_left_to_spark(sql):
     assert expression(sql, TYPES, is_utc=False) is None
+
+
+@pytest.mark.parametrize("time", ["`t`", "(`t` - INTERVAL '0 00:00:01.000000' DAY TO SECOND)"])
+def test_a_wall_clock_shows_the_same_time_in_every_zone(time):
+    sql = millis(time, TimestampType(3), is_utc=False)
+    later_ms = 0 if time == "`t`" else 1000
+    expected = [-later_ms, -1 - later_ms, None, 1_767_323_045_006 - later_ms]
+    assert computed(sql, is_utc=False) == expected
+    # Spark cuts off towards 1970.
+    seconds = [-later_ms // 1000, -later_ms // 1000, None, 1_767_323_045 - later_ms // 1000]
+    assert computed(f"unix_timestamp({time})", is_utc=False) == seconds
+
+
+def test_milliseconds_of_several_times_are_no_text_of_the_planner():
+    sql = millis("`t`", TimestampType(3), is_utc=False)
+    assert expression(sql.replace("minute(`t`)", "minute(`z`)"), TYPES, is_utc=False) is None
+    assert expression(sql.replace("`t`", "`z`"), TYPES, is_utc=False) is None
 
 
 def test_a_year_of_five_digits_is_left_to_spark():

@@ -22,7 +22,7 @@ from headrace.util.xxhash64 import SEED, Words, hash_int, hash_longs
 __all__ = ["MOST_ROWS", "GeneratedPiece", "can_make"]
 
 #: Rows of a slice that workers make.
-MOST_ROWS: Final = 20_000
+MOST_ROWS: Final = 100_000
 
 _Numbers = npt.NDArray[np.int64]
 _MOST_INT: Final = 2**31 - 1

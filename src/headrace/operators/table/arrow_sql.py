@@ -11,8 +11,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -39,17 +40,13 @@ from headrace.operators.table.arrow_planned import planned
 from headrace.operators.table.arrow_rows import field_of, renamed_row, row_of, unquoted
 from headrace.operators.table.arrow_texts import is_plain_pattern, lower, matched, part, parts
 from headrace.operators.table.arrow_times import INTERVAL, formatted, interval_us, moved
+from headrace.operators.table.arrow_tokens import Tokens
 
 __all__ = ["Aggregate", "aggregate", "expression", "understood"]
-
-Read = TypeVar("Read")
 
 #: TIMESTAMP, and TIMESTAMP_LTZ.
 _TIME: Final = pa.timestamp("us")
 _MOMENT: Final = pa.timestamp("us", "UTC")
-_TOKEN: Final = re.compile(
-    r"\s*(`(?:[^`]|``)*`|'[^'\\]*'|\d+\.\d+|\d+[lL]?|[A-Za-z_]\w*|<=|>=|<>|!=|[-+*%(),<>=.:])"
-)
 _COMPARED: Final = {
     "<": pc.less,
     "<=": pc.less_equal,
@@ -68,6 +65,7 @@ _TYPES: Final = {
     "STRING": pa.string(),
 }
 _TIMES: Final = {"TIMESTAMP": _MOMENT, "TIMESTAMP_NTZ": _TIME}
+_SECOND: Final = 1_000_000
 #: Microseconds of the last digit that is kept of a second.
 _PARTS_OF_A_SECOND: Final = tuple(10**digits for digits in range(1, 7))
 _UNKNOWN: Final = pa.scalar(None, pa.bool_())
@@ -108,27 +106,12 @@ def aggregate(sql: str, types: Mapping[str, pa.DataType], *, is_utc: bool) -> Ag
         return None
 
 
-class _Reader:
+class _Reader(Tokens):
     """Reads an expression from left to right, by the precedence of its operators."""
 
     def __init__(self, sql: str, types: Mapping[str, pa.DataType], *, is_utc: bool) -> None:
+        super().__init__(sql)
         self._types, self._is_utc = types, is_utc
-        self._tokens: list[str] = []
-        place, sql = 0, sql.rstrip()
-        while place < len(sql):
-            found = _TOKEN.match(sql, place)
-            if found is None:
-                raise NotUnderstoodError(sql)
-            self._tokens.append(found[1])
-            place = found.end()
-        self._at = 0
-
-    def whole(self, read: Callable[[], Read]) -> Read:
-        """Read something behind which nothing may come."""
-        found = read()
-        if self._at < len(self._tokens):
-            raise NotUnderstoodError(self._tokens[self._at])
-        return found
 
     # -- conditions --------------------------------------------------------------------------------------------
 
@@ -249,6 +232,7 @@ class _Reader:
             "UNIX_MILLIS": self._unix_millis,
             "UNIX_TIMESTAMP": self._unix_timestamp,
             "DATE_FORMAT": self._date_format,
+            "DATEDIFF": self._wall_millis,
             "TIMESTAMP_NTZ": self._time,
             "INTERVAL": self._interval,
             "TRUE": lambda: constant(True, pa.bool_()),
@@ -409,8 +393,7 @@ class _Reader:
 
     def _part(self) -> ColumnExpression:
         """Read ``get(split(text, separator), place)``; nothing else has lists."""
-        for word in ("(", "SPLIT"):
-            self._expect(word)
+        self._expect_all("( SPLIT")
         start = self._at
         text, separator = self._arguments(2)
         made = computed_once(
@@ -439,9 +422,10 @@ class _Reader:
 
     def _unix_timestamp(self) -> ColumnExpression:
         (time,) = self._arguments(1)
-        if time.kind != _MOMENT and not (time.kind == _TIME and self._is_utc):
+        if time.kind not in (_TIME, _MOMENT):
             raise NotUnderstoodError("unix_timestamp")
-        return of_numbers(time, pa.int64(), lambda values: values // 1_000_000)
+        # Spark cuts off towards 1970.
+        return of_numbers(time, pa.int64(), lambda values: (values - np.fmod(values, _SECOND)) // _SECOND)
 
     def _is_wall_clock(self, time: ColumnExpression) -> bool:
         """Whether a time says what a clock on the wall shows."""
@@ -457,23 +441,38 @@ class _Reader:
 
     def _truncated(self) -> ColumnExpression:
         """Read what the planner writes for a time without the last digits of its seconds; see `truncated`."""
-        for word in "( MICROSECOND , - CAST ( CAST ( EXTRACT ( SECOND FROM".split():
-            self._expect(word)
-        start = self._at
-        time = self.condition()
-        written = self._since(start)
-        for word in ") * 1000000 AS BIGINT ) %".split():
-            self._expect(word)
+        self._expect_all("( MICROSECOND , - CAST ( CAST ( EXTRACT ( SECOND FROM")
+        time, written = self._written()
+        self._expect_all(") * 1000000 AS BIGINT ) %")
         unit = self._value().constant
-        for word in "AS INT ) ,".split():
-            self._expect(word)
-        start = self._at
-        self.condition()
-        is_same = self._since(start) == written
+        self._expect_all("AS INT ) ,")
+        self._expect_same(written)
         self._expect(")")
-        if not is_same or not self._is_wall_clock(time) or unit not in _PARTS_OF_A_SECOND:
+        if not self._is_wall_clock(time) or unit not in _PARTS_OF_A_SECOND:
             raise NotUnderstoodError("timestampadd")
         return of_numbers(time, time.kind, lambda values: values // unit * unit)
+
+    def _wall_millis(self) -> ColumnExpression:
+        """Read what the planner writes for the milliseconds of a TIMESTAMP in other zones than UTC; see `millis`."""
+        self._expect_all("( CAST (")
+        time, written = self._written()
+        self._expect_all("AS DATE ) , DATE '1970-01-01' ) * 86400000L")
+        for read in ("+ HOUR (", ") * 3600000L + MINUTE (", ") * 60000L + CAST ( EXTRACT ( SECOND FROM"):
+            self._expect_all(read)
+            self._expect_same(written)
+        self._expect_all(") * 1000 AS BIGINT )")
+        if time.kind != _TIME:
+            raise NotUnderstoodError("datediff")
+        return of_numbers(time, pa.int64(), lambda values: values // 1000)
+
+    def _written(self) -> tuple[ColumnExpression, str]:
+        """Read an expression, and return it with its text."""
+        start = self._at
+        return self.condition(), self._since(start)
+
+    def _expect_same(self, written: str) -> None:
+        if self._written()[1] != written:
+            raise NotUnderstoodError(written)
 
     def _date_format(self) -> ColumnExpression:
         time, pattern = self._arguments(2)
@@ -483,8 +482,7 @@ class _Reader:
 
     def _interval(self) -> ColumnExpression:
         text = self._next()
-        for word in ("DAY", "TO", "SECOND"):
-            self._expect(word)
+        self._expect_all("DAY TO SECOND")
         return constant(interval_us(text.strip("'")), INTERVAL)
 
     def _time(self) -> ColumnExpression:
@@ -529,8 +527,7 @@ class _Reader:
     def _list_in_row(self) -> Aggregate:
         """Read what state has for a function of the user's: an accumulator, none yet, and the rows for it."""
         field = self.condition().constant
-        for word in ", CAST ( NULL AS BINARY ) ,".split():
-            self._expect(word)
+        self._expect_all(", CAST ( NULL AS BINARY ) ,")
         name = self.condition().constant
         self._expect(",")
         inner = self.aggregate()
@@ -549,28 +546,6 @@ class _Reader:
             found.append(self.condition())
         self._expect(")")
         return found
-
-    def _since(self, start: int) -> str:
-        """Return what has been read since a place, as text."""
-        return " ".join(self._tokens[start : self._at])
-
-    def _word(self) -> str:
-        return self._tokens[self._at].upper() if self._at < len(self._tokens) else ""
-
-    def _takes(self, word: str) -> bool:
-        takes = self._word() == word
-        self._at += takes
-        return takes
-
-    def _expect(self, word: str) -> None:
-        if not self._takes(word):
-            raise NotUnderstoodError(word)
-
-    def _next(self) -> str:
-        if self._at >= len(self._tokens):
-            raise NotUnderstoodError("the text ends too early")
-        self._at += 1
-        return self._tokens[self._at - 1]
 
 
 def _matches(

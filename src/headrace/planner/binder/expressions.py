@@ -15,6 +15,7 @@ from headrace.planner.binder.context import Context
 from headrace.planner.binder.elsewhere import ELSEWHERE
 from headrace.planner.binder.frames import bind_frame
 from headrace.planner.binder.interval_casts import carried, cast_interval
+from headrace.planner.binder.json_paths import JSON_READERS, with_found_document
 from headrace.planner.binder.literals import bind_constant, bind_interval
 from headrace.planner.binder.refinements import refined, way_to_cast
 from headrace.planner.binder.scalar_queries import ScalarQueries
@@ -190,6 +191,8 @@ class ExpressionBinder:
         function = FUNCTIONS.find(name)
         assert function is not None, name
         try:
+            if name in JSON_READERS:
+                operands = with_found_document(name, operands)
             types, result = function.resolve([one.type for one in operands])
             result = refined(function, operands, result)
             cast = tuple(cast_to(one, kind) for one, kind in zip(operands, types, strict=False))

@@ -12,7 +12,6 @@ from headrace.planner.binder.expressions import cast_to
 from headrace.planner.binder.scope import Scope
 from headrace.planner.binder.user_calls import calls_user_aggregate
 from headrace.planner.dialect.syntax import (
-    FieldAccess,
     FunctionCall,
     Name,
     Node,
@@ -132,13 +131,8 @@ def item_name(item: SelectItem, place: int) -> str:
     """The name that an expression of SELECT gives its column."""
     if item.alias is not None:
         return item.alias.name
-    match item.expression:
-        case Name():
-            return item.expression.path[-1]
-        case FieldAccess():
-            return item.expression.field.name
-        case _:
-            return f"EXPR${place}"
+    # As in Flink a field of anything but a column, such as CAST(...).x, gives no name.
+    return item.expression.path[-1] if isinstance(item.expression, Name) else f"EXPR${place}"
 
 
 def unique(names: Sequence[str]) -> list[str]:

@@ -49,7 +49,7 @@ class _Path:
         if "*" in self.before or "*" in self.behind or ".." in self.path or "?" in self.path:
             raise WrongArguments(
                 f"{call.function}: the path {text!r} is not supported yet",
-                "a path has names, numbers of elements, and [*] once",
+                "JSON_VALUE, JSON_QUERY and JSON_EXISTS take it; others names, numbers of elements, and [*] once",
             )
 
     def text(self, json: str) -> str:

@@ -7,7 +7,7 @@ read less in the next. The epoch under way when something becomes slow runs to i
 A function of the user may take seconds for each record, so a job that calls one begins with a few records:
 
     records of a source subtask    10   320   5,120   80,000 ...     fast functions: as many as fit the target
-                                   10    25      25       25 ...     0.2 s per record
+                                   10    10       5        5 ...     0.2 s per record: an epoch takes a second
 """
 
 from __future__ import annotations
@@ -30,10 +30,16 @@ _FEW_RECORDS = 5_000
 #: Records of a first epoch that calls functions of the user, and by how much the next may be larger.
 _PROBE_RECORDS = 10
 _PROBE_GROWTH = 32.0
+_LEAST_GROWTH = 2.0
 #: Functions that work longer than this on a few records are slow.
 _SLOW_S = 1.0
 #: The part of the target that functions take to be loaded; less does not say what a record costs.
 _LOADING = 0.08
+#: If fewer records than this fit into the target, an epoch takes a part of it: somebody may wait for each of them.
+_FEW_THAT_FIT = 500
+_SHORT_PART = 0.2
+#: But it takes at least so many times what is spent around its records.
+_LEAST_TO_FIXED = 10
 
 
 @dataclass(frozen=True)
@@ -64,8 +70,10 @@ class EpochPacer:
         self._settings = settings
         self._usual_records = float(settings.initial_records or self._expected_records(expected_rate))
         is_bounded = (settings.max_records or self._usual_records) < self._usual_records
-        #: Whether epochs are small because the speed of functions is not known yet. Whoever bounds them knows it.
-        self._is_probing = may_be_slow and settings.initial_records is None and not is_bounded
+        #: Whether it depends on functions how small epochs are. Whoever bounds them knows these.
+        self._goes_by_functions = may_be_slow and settings.initial_records is None and not is_bounded
+        #: Whether epochs are small because the speed of functions is not known yet.
+        self._is_probing = self._goes_by_functions
         self._records = float(_PROBE_RECORDS) if self._is_probing else self._usual_records
         self._has_observed = False
         #: Whether the last epoch read all that it might, so that more was probably there.
@@ -128,11 +136,15 @@ class EpochPacer:
             return
         target_s = self._settings.target_duration.total_seconds()
         fixed_s = max(0.0, duration_s - work_s)
-        # If starting an epoch takes longer than the target allows, smaller epochs would only get less done.
-        budget_s = max(target_s - fixed_s, target_s * _LEAST_WORK)
         variable_s = min(work_s, duration_s) + self._publishing.expected_s(most_records)
         may_be_loading = self._is_probing and variable_s <= target_s * _LOADING
-        wanted = budget_s / (_SHORTEST_S if may_be_loading else max(variable_s, _SHORTEST_S))
+        if may_be_loading:
+            variable_s = 0.0
+        elif self._goes_by_functions and most_records * target_s < _FEW_THAT_FIT * variable_s:
+            target_s = min(target_s, max(target_s * _SHORT_PART, fixed_s * _LEAST_TO_FIXED))
+        # If starting an epoch takes longer than the target allows, smaller epochs would only get less done.
+        budget_s = max(target_s - fixed_s, target_s * _LEAST_WORK)
+        wanted = budget_s / max(variable_s, _SHORTEST_S)
         has_no_backlog = most_records < self.max_records
         self._was_full = not has_no_backlog
         is_first, self._has_observed = not self._has_observed, True
@@ -142,14 +154,13 @@ class EpochPacer:
         if most_bytes:
             wanted = min(wanted, self._settings.max_bytes / most_bytes)
         if self._is_probing:
-            self._probe(most_records * min(_PROBE_GROWTH, wanted), is_slow=variable_s >= _SLOW_S)
+            probed = most_records * min(_PROBE_GROWTH, wanted)
+            # Fewer may have been read than there were: those of one split of several.
+            self._records = max(1.0, probed, self._records if has_no_backlog else 0.0)
+            is_slow = variable_s >= _SLOW_S or wanted < _LEAST_GROWTH
+            self._is_probing = not is_slow and self._records < self._usual_records
         elif not has_no_backlog or wanted < 1:  # otherwise it says only that this fits, not how much would
             self._records = max(1.0, most_records * min(_MOST_GROWTH, max(_MOST_SHRINKAGE, wanted)))
-
-    def _probe(self, records: float, *, is_slow: bool) -> None:
-        """Learn how many records fit. Fewer may have been read than there were: those of one split of several."""
-        self._records = max(1.0, records if is_slow else max(records, self._records))
-        self._is_probing = not is_slow and self._records < self._usual_records
 
 
 class _PublishingCost:

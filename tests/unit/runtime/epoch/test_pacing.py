@@ -240,10 +240,24 @@ def test_a_job_with_functions_begins_with_few_records_and_grows_fast() -> None:
 
 
 def test_functions_that_are_slow_never_get_much_more_than_they_can_do_in_time() -> None:
-    assert sizes(probing(), records_per_s=5, epochs=4) == [10, 10, 10, 10]
-    assert sizes(probing(), records_per_s=50, epochs=3) == [10, 100, 100]
-    assert sizes(probing(), records_per_s=100, epochs=3) == [10, 320, 200]
+    assert sizes(probing(), records_per_s=300, epochs=3) == [10, 320, 600]
+    assert sizes(probing(), records_per_s=100, epochs=3) == [10, 320, 40]
+    assert sizes(probing(), records_per_s=50, epochs=3) == [10, 20, 20]
+    assert sizes(probing(), records_per_s=5, epochs=4) == [10, 10, 2, 2]
     assert sizes(probing(), records_per_s=0.5, epochs=4) == [10, 10, 1, 1]
+
+
+def test_epochs_with_few_slow_records_are_short_but_not_mostly_overhead() -> None:
+    pacer = probing()
+    for _ in range(6):
+        run(pacer, records_per_s=20, backlog=10**9, fixed_s=0.01)
+    assert pacer.max_records == 7  # 0.4 s of the target of 2 s
+    for _ in range(6):
+        run(pacer, records_per_s=20, backlog=10**9, fixed_s=0.1)
+    assert pacer.max_records in (17, 18)  # 1 s, a tenth of it around the records
+    for _ in range(6):
+        run(pacer, records_per_s=20, backlog=10**9, fixed_s=0.5)
+    assert pacer.max_records == 30  # the target
 
 
 def test_time_that_a_first_epoch_takes_to_load_functions_does_not_make_the_next_ones_smaller() -> None:
@@ -252,6 +266,14 @@ def test_time_that_a_first_epoch_takes_to_load_functions_does_not_make_the_next_
     assert pacer.max_records == 10
     observe(pacer, work_s=0.001, most_records=10)
     assert pacer.max_records == 160
+
+
+def test_a_probe_never_goes_on_with_epochs_that_do_not_grow() -> None:
+    for records_per_s in range(1, 200):
+        pacer = probing()
+        for _ in range(6):
+            run(pacer, records_per_s, backlog=10**9)
+        assert not pacer.is_probing, records_per_s
 
 
 def test_a_probe_ends_with_the_usual_size_or_when_functions_turn_out_slow() -> None:

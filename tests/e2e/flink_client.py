@@ -105,12 +105,13 @@ def screens_of_keys(command: Sequence[str], folder: Path) -> dict[str, str]:
         terminal.type("SELECT page FROM many;")
         terminal.wait_for("| +I |           2 |", 180)
         terminal.press("C-c")
-        ended = terminal.wait_for("Query terminated")
-        shown["a cancelled query"] = plain(ended[ended.rindex("Query terminated") :])
+        ended = terminal.wait_for("Query terminated, received a total of ")
+        # The prompt follows, sooner or later.
+        shown["a cancelled query"] = plain(ended[ended.rindex("Query terminated") :].splitlines()[0])
         terminal.type("HELP;")
         shown["HELP"] = plain(terminal.wait_for("Hint:"))
         terminal.type("QUIT;")
-        terminal.wait_for("Pane is dead")
+        terminal.wait_for("Pane is dead", 180)
     finally:
         terminal.close()
     return shown

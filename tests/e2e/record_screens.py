@@ -1,8 +1,8 @@
-"""Record what Flink's SQL client shows of Flink's own gateway: flink_screens.json.
+"""Record what Flink's SQL client shows of Flink's own gateway, and what that answers to requests.
 
-FLINK_HOME=.../site-packages/pyflink python -m tests.e2e.record_screens [keys]
+FLINK_HOME=.../site-packages/pyflink python -m tests.e2e.record_screens [keys] [protocol]
 
-With `keys`, what it shows of statements stays as it is.
+It writes flink_screens.json (statements and keys) and flink_protocol.json; with arguments, only what they name.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from tests.e2e import flink_client
+from tests.e2e.gateway_protocol import PROTOCOL, Conversation, http
 from tests.e2e.test_control_plane import flink_jars
 
 _REST, _GATEWAY, _RPC = 18081, 18083, 16123
@@ -109,16 +110,21 @@ def main() -> None:
         flink_client.fetch_jars(jars, flink_client.GATEWAY_JARS)
         with flink_gateway(jars, cluster) as endpoint:
             command = flink_client.client_command(jars, endpoint, client)
-            if "keys" not in sys.argv[1:]:
+            wanted = set(sys.argv[1:]) or {"statements", "keys", "protocol"}
+            if "protocol" in wanted:
+                answers = Conversation(http(endpoint), runs_jobs=True).hold()
+                PROTOCOL.write_text(json.dumps(answers, indent=1, ensure_ascii=False) + "\n", "utf-8")
+            if "statements" in wanted:
                 asked = flink_client.statements()
                 shown = flink_client.screens_of_statements(command, asked, 800)
-                answers = [
+                screens = [
                     {"statement": statement, "screen": screen.splitlines()}
                     for statement, screen in zip(asked, shown, strict=True)
                 ]
-                _update(statements=answers)
-            keys = flink_client.screens_of_keys(command, client)
-            _update(keys={name: screen.splitlines() for name, screen in keys.items()})
+                _update(statements=screens)
+            if "keys" in wanted:
+                keys = flink_client.screens_of_keys(command, client)
+                _update(keys={name: screen.splitlines() for name, screen in keys.items()})
 
 
 def _update(**recorded: object) -> None:

@@ -23,6 +23,7 @@ from tests.e2e.flink_client import (
     screens_of_statements,
     statements,
 )
+from tests.e2e.gateway_protocol import Conversation, different_from_flink, http, listed_differences, recorded
 from tests.e2e.test_control_plane import flink_jars
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow(seconds=300), pytest.mark.timeout(600)]
@@ -122,6 +123,14 @@ def test_flinks_sql_client_reacts_to_keys_as_with_flink(jars: Path, endpoint: st
         pytest.skip("Flink's screens are not recorded: python -m tests.e2e.record_screens keys")
     shown = screens_of_keys(client_command(jars, endpoint, tmp_path), tmp_path)
     assert {name: screen.splitlines() for name, screen in shown.items()} == recorded
+
+
+def test_requests_are_answered_as_by_flinks_gateway(endpoint: str) -> None:
+    answers = Conversation(http(endpoint), runs_jobs=True).hold()
+    assert set(answers) == set(recorded()), "record them again: python -m tests.e2e.record_screens protocol"
+    different = different_from_flink(answers)
+    assert {name: answers[name] for name in different - listed_differences()} == {}
+    assert listed_differences() == different, "these are the same by now"
 
 
 def test_flinks_jdbc_driver_reads_rows(jars: Path, endpoint: str, tmp_path: Path) -> None:

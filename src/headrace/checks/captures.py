@@ -8,6 +8,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Executor
+from functools import lru_cache
 from types import FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any, Final
 
@@ -31,6 +32,8 @@ _OF_A_PROCESS: Final = (
     ),
     *(threading.Thread, threading.local, Executor, socket.socket, io.IOBase, GeneratorType),
 )
+#: What the job's own pickler ships as code; a function with `lru_cache` without what it remembers.
+_CODE: Final = (ModuleType, type, FunctionType, type(lru_cache(len)))
 #: Packages whose objects are connections, whether or not they can be pickled.
 _CLIENTS: Final = frozenset(
     "sqlite3 psycopg psycopg2 pymysql MySQLdb redis requests httpx aiohttp urllib3 kafka confluent_kafka boto3 "
@@ -64,7 +67,7 @@ def _held(function: Any) -> Iterator[tuple[str, Any, ProgramLine | None]]:
 def _judged(
     operator: ReviewedOperator, name: str, value: Any, place: ProgramLine | None
 ) -> Iterator[CheckFinding]:
-    if isinstance(value, ModuleType | type | FunctionType | MethodType):
+    if isinstance(value, (*_CODE, MethodType)):
         return
     kind = type(value)
     what = f"{name}, a {kind.__module__}.{kind.__qualname__}".replace("builtins.", "")
@@ -115,7 +118,7 @@ class _CodeApart(pickle.Pickler):
     def reducer_override(self, obj: Any) -> Any:
         if obj is str:
             return NotImplemented
-        if isinstance(obj, FunctionType | type | ModuleType) or type(obj).__module__.startswith("headrace."):
+        if isinstance(obj, _CODE) or type(obj).__module__.startswith("headrace."):
             return str, ()
         return NotImplemented
 

@@ -12,17 +12,32 @@ __all__ = ["candidates"]
 
 _WORD: Final = re.compile(r"[\w.`$]*\Z")
 _MOST: Final = 200
-#: Words that begin a statement, and that no list of reserved words has.
-_STATEMENTS: Final = (
-    "DESCRIBE",
-    "EXPLAIN",
-    "SHOW",
-    "USE",
-    "RESET",
-    "ALTER",
-    "DROP",
-    "BEGIN STATEMENT SET",
-    "STOP JOB",
+#: How statements begin.
+_STATEMENTS: Final = tuple(
+    tuple(each.split())
+    for each in (
+        *("ALTER DATABASE", "ALTER FUNCTION", "ALTER MATERIALIZED TABLE", "ALTER TABLE", "ALTER VIEW"),
+        *("BEGIN STATEMENT SET", "COMPILE PLAN"),
+        *(
+            "CREATE CATALOG",
+            "CREATE DATABASE",
+            "CREATE FUNCTION",
+            "CREATE MATERIALIZED TABLE",
+            "CREATE TABLE",
+        ),
+        *("CREATE TEMPORARY FUNCTION", "CREATE TEMPORARY TABLE", "CREATE TEMPORARY VIEW", "CREATE VIEW"),
+        *("DESCRIBE CATALOG", "DESCRIBE DATABASE", "DESCRIBE EXTENDED", "DESCRIBE FUNCTION", "DESCRIBE JOB"),
+        *("DROP CATALOG", "DROP DATABASE", "DROP FUNCTION", "DROP MATERIALIZED TABLE", "DROP TABLE"),
+        *("DROP TEMPORARY FUNCTION", "DROP TEMPORARY TABLE", "DROP TEMPORARY VIEW", "DROP VIEW"),
+        *("EXECUTE PLAN", "EXECUTE STATEMENT SET", "EXPLAIN CHANGELOG_MODE", "EXPLAIN ESTIMATED_COST"),
+        *("EXPLAIN JSON_EXECUTION_PLAN", "EXPLAIN PLAN_ADVICE", "INSERT INTO", "INSERT OVERWRITE"),
+        *("LOAD MODULE", "RESET", "SET", "STOP JOB", "UNLOAD MODULE", "USE CATALOG", "USE MODULES"),
+        *("SHOW CATALOGS", "SHOW COLUMNS FROM", "SHOW CREATE CATALOG", "SHOW CREATE MATERIALIZED TABLE"),
+        *("SHOW CREATE TABLE", "SHOW CREATE VIEW", "SHOW CURRENT CATALOG", "SHOW CURRENT DATABASE"),
+        *("SHOW DATABASES", "SHOW FULL MODULES", "SHOW FUNCTIONS", "SHOW JARS", "SHOW JOBS"),
+        *("SHOW MATERIALIZED TABLES", "SHOW MODULES", "SHOW PARTITIONS", "SHOW TABLES"),
+        *("SHOW USER FUNCTIONS", "SHOW VIEWS"),
+    )
 )
 #: Behind these a table follows.
 _BEFORE_TABLES: Final = re.compile(
@@ -41,20 +56,29 @@ def candidates(t_env: TableEnvironment, statement: str, position: int) -> list[s
     before = statement[: max(0, min(position, len(statement)))]
     match = _WORD.search(before)
     word = match.group() if match else ""
+    following = _following(before[: len(before) - len(word)])
     if _BEFORE_TABLES.search(before):
-        known = [*t_env.list_tables(), *t_env.list_views()]
+        known = [*following, *t_env.list_tables(), *t_env.list_views()]
+    elif following:
+        known = following
     else:
         if not word:
             return []
         known = [
             *RESERVED,
-            *_STATEMENTS,
+            *(each[0] for each in _STATEMENTS),
             *t_env.list_tables(),
             *(each.upper() for each in t_env.list_functions()),
         ]
         known += _columns(t_env, statement)
     start = word.upper()
     return sorted({each for each in known if each.upper().startswith(start)})[:_MOST]
+
+
+def _following(before: str) -> list[str]:
+    """Return the words that go on with the beginning of a statement; none if it has only begun."""
+    words = before.rpartition(";")[2].upper().split()
+    return [each[len(words)] for each in _STATEMENTS if words and each[: len(words)] == tuple(words) != each]
 
 
 def _columns(t_env: TableEnvironment, statement: str) -> list[str]:

@@ -169,11 +169,11 @@ class GatewaySession:
             return candidates(self._t_env, statement, position)
 
     def close_operation(self, handle: str) -> None:
-        """End an operation and forget it; raises as `operation` does."""
-        operation = self.operation(handle)
-        operation.close()
+        """End an operation and forget it; one that is not known has been forgotten already."""
         with self._lock:
-            self._operations.pop(handle, None)
+            operation = self._operations.pop(handle, None)
+        if operation is not None:
+            operation.close()
 
     def close(self) -> None:
         """End all operations. Jobs of INSERTs go on."""

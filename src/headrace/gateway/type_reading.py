@@ -8,6 +8,7 @@ from typing import Any, Final
 from headrace.errors import ClusterError
 from headrace.types import DataTypes
 from headrace.types import logical as t
+from headrace.types.intervals import DayTimeIntervalType, YearMonthIntervalType
 
 __all__ = ["type_from_json"]
 
@@ -30,6 +31,15 @@ _MAKERS: Final[dict[str, Callable[[_Parameters], t.DataType]]] = {
     "TIME_WITHOUT_TIME_ZONE": lambda said: DataTypes.TIME(said["precision"]),
     "TIMESTAMP_WITHOUT_TIME_ZONE": lambda said: DataTypes.TIMESTAMP(said["precision"]),
     "TIMESTAMP_WITH_LOCAL_TIME_ZONE": lambda said: DataTypes.TIMESTAMP_LTZ(said["precision"]),
+    "INTERVAL_YEAR_MONTH": lambda said: YearMonthIntervalType(
+        YearMonthIntervalType.YearMonthResolution[said["resolution"]], said["precision"]
+    ),
+    "INTERVAL_DAY_TIME": lambda said: DayTimeIntervalType(
+        DayTimeIntervalType.DayTimeResolution[said["resolution"]],
+        said["precision"],
+        said["fractionalPrecision"],
+    ),
+    "VARIANT": lambda _: DataTypes.VARIANT(),
     "ARRAY": lambda said: DataTypes.ARRAY(type_from_json(said["elementType"])),
     "MULTISET": lambda said: DataTypes.MULTISET(type_from_json(said["elementType"])),
     "MAP": lambda said: DataTypes.MAP(type_from_json(said["keyType"]), type_from_json(said["valueType"])),

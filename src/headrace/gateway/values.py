@@ -18,6 +18,7 @@ from headrace.common.types import Row
 from headrace.errors import UnsupportedFeatureError
 from headrace.table._printing import shown
 from headrace.types import logical as t
+from headrace.types.intervals import DayTimeIntervalType, YearMonthIntervalType
 
 __all__ = ["ResultRowFormat", "fields_of", "type_json"]
 
@@ -47,6 +48,8 @@ _ROOTS: Final[dict[type[t.DataType], str]] = {
     t.TimeType: "TIME_WITHOUT_TIME_ZONE",
     t.TimestampType: "TIMESTAMP_WITHOUT_TIME_ZONE",
     t.LocalZonedTimestampType: "TIMESTAMP_WITH_LOCAL_TIME_ZONE",
+    YearMonthIntervalType: "INTERVAL_YEAR_MONTH",
+    DayTimeIntervalType: "INTERVAL_DAY_TIME",
     t.ArrayType: "ARRAY",
     t.MultisetType: "MULTISET",
     t.MapType: "MAP",
@@ -82,6 +85,8 @@ def _parameters(data_type: t.DataType) -> dict[str, Any]:
             return {"length": data_type.length}
         case t.TimeType() | t.TimestampType() | t.LocalZonedTimestampType():
             return {"precision": data_type.precision}
+        case YearMonthIntervalType() | DayTimeIntervalType():
+            return _interval(data_type)
         case t.ArrayType() | t.MultisetType():
             return {"elementType": type_json(data_type.element_type)}
         case t.MapType():
@@ -90,6 +95,17 @@ def _parameters(data_type: t.DataType) -> dict[str, Any]:
             return {"fields": [_field(each) for each in data_type]}
         case _:
             return {}
+
+
+def _interval(data_type: YearMonthIntervalType | DayTimeIntervalType) -> dict[str, Any]:
+    resolution = {"resolution": data_type.resolution.name}
+    if isinstance(data_type, YearMonthIntervalType):
+        return {"precision": data_type.precision, **resolution}
+    return {
+        "precision": data_type.day_precision,
+        "fractionalPrecision": data_type.fractional_precision,
+        **resolution,
+    }
 
 
 def _field(field: t.RowField) -> dict[str, Any]:

@@ -42,6 +42,8 @@ class Rows:
 
     columns: tuple[str, ...]
     rows: tuple[tuple[object, ...], ...]
+    #: Columns whose type is BOOLEAN; the others are STRING.
+    booleans: frozenset[str] = frozenset()
 
 
 def inspect(statement: s.CatalogStatement, manager: CatalogManager) -> Rows:
@@ -98,7 +100,7 @@ def _information(about: Mapping[str, object], options: Mapping[str, str] = _NONE
 def _show(statement: s.Show, manager: CatalogManager) -> Rows:
     columns = tuple(statement.subject.value.split(", "))
     if statement.subject is s.ShowSubject.FULL_MODULES:
-        return Rows(columns, tuple(manager.modules.loaded()))
+        return Rows(columns, tuple(manager.modules.loaded()), frozenset({"used"}))
     kept = [
         name
         for name in _names(statement, manager)
@@ -170,7 +172,7 @@ def _describe(statement: s.Describe | s.ShowColumns) -> Rows:
             )
         )
     columns = ("name", "type", "null", "key", "extras", "watermark", *(["comment"] if comments else []))
-    return Rows(columns, tuple(rows))
+    return Rows(columns, tuple(rows), frozenset({"null"}))
 
 
 def _details(

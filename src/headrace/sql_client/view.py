@@ -27,9 +27,11 @@ __all__ = ["ResultView"]
 
 #: Lines of the screen that show no rows: title, frame around the names, the last line.
 _OTHER_LINES = 5
-_KEYS = "q quit  ↑↓←→ scroll  PgUp PgDn page  Home End first, last"
+_KEYS = ("q quit", "↑↓←→ scroll", "PgUp PgDn page", "Home End first, last")
 #: What else there is while the query runs.
-_CANCEL = "  Ctrl-C cancel"
+_CANCEL = "Ctrl-C cancel"
+#: A row of the result takes one line of the screen, whatever its texts contain.
+_ONE_LINE = str.maketrans("\t\n", "  ")
 
 
 class ResultView:
@@ -108,7 +110,7 @@ class ResultView:
 
     def _body(self) -> StyleAndTextTuples:
         first = self._first
-        lines = [self._frame.row(row) for row in self._rows.slice(first, self._page)]
+        lines = [self._frame.row(row).translate(_ONE_LINE) for row in self._rows.slice(first, self._page)]
         if len(lines) < self._page:
             lines.append(self._frame.border)
         return [("", "\n".join(line[self._left :] for line in lines))]
@@ -119,11 +121,19 @@ class ResultView:
         count, first = len(self._rows), self._first
         shown = min(self._page, count - first)
         place = f" rows {first + 1:,}–{first + shown:,} of {count:,} " if count else " no rows "
-        keys = _KEYS + (_CANCEL if self._feed.state is RowFeedState.RUNNING else "")
         width = self.application.output.get_size().columns
+        keys = self._keys(width - len(place) - 2)
         return [
             ("class:view.foot", (place + " " * max(1, width - len(place) - len(keys) - 1) + keys)[:width])
         ]
+
+    def _keys(self, room: int) -> str:
+        """Say which keys there are: in a narrow terminal, those that end the query."""
+        is_running = self._feed.state is RowFeedState.RUNNING
+        keys = [*_KEYS, _CANCEL] if is_running else list(_KEYS)
+        while len("  ".join(keys)) > room and len(keys) > 1 + is_running:
+            keys.pop(-1 - is_running)
+        return "  ".join(keys)
 
     # -- keys --------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
@@ -23,6 +24,8 @@ __all__ = ["TableFrame", "shown"]
 
 NULL: Final = "<NULL>"
 _KIND: Final = "op"
+#: Lines and tabs are printed as they are, as in Flink; what else terminals obey is not.
+_CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _DIGITS: Final[dict[type[t.DataType], int]] = {
     t.TinyIntType: 4,
     t.SmallIntType: 6,
@@ -177,8 +180,14 @@ def _wide(text: str) -> int:
     return sum(2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in text)
 
 
+def _spelled(control: re.Match[str]) -> str:
+    return f"\\x{ord(control[0]):02x}"
+
+
 def _fitted(text: str, width: int) -> str:
-    """Fill a text up on the left, or cut it off."""
+    """Fill a text up on the left, or cut it off; characters that a terminal would obey are spelled out."""
+    if not text.isprintable():
+        text = _CONTROLS.sub(_spelled, text)
     if _wide(text) <= width:
         return " " * (width - _wide(text)) + text
     kept = ""

@@ -109,7 +109,11 @@ class StatementRunner:
         if isinstance(statement, s.ShowCreate | s.ShowCreateCatalog):
             return self._text(str(answer.rows[0][0]))
         return self._table_of(
-            [Field(name, _RESULT) for name in answer.columns], [Row(*row) for row in answer.rows]
+            [
+                Field(name, DataTypes.BOOLEAN() if name in answer.booleans else _RESULT)
+                for name in answer.columns
+            ],
+            [Row(*row) for row in answer.rows],
         )
 
     def _set(self, statement: s.Set) -> TableResult:

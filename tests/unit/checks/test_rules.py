@@ -9,6 +9,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import pytest
@@ -241,6 +242,14 @@ def test_a_database_connection_is_found_in_a_closure() -> None:
         ) == ["HR302"]
     finally:
         connection.close()
+
+
+def test_a_cached_function_is_code() -> None:
+    @lru_cache
+    def length(word: str) -> int:
+        return len(word)
+
+    assert found(lambda env: words(env).map(lambda word: length(word) + 1).print()) == []
 
 
 def test_nothing_of_the_job_is_called() -> None:

@@ -23,6 +23,7 @@ from headrace.errors import GatewayError, UnsupportedFeatureError
 from headrace.gateway.operation import StatementOperation
 from headrace.gateway.session import GatewaySession
 from headrace.gateway.sessions import Sessions
+from headrace.gateway.type_reading import type_from_json
 from headrace.gateway.values import ResultRowFormat, fields_of, type_json
 from headrace.rest.application import RestApplication
 from headrace.rest.context import RestContext
@@ -31,6 +32,8 @@ from headrace.rest.settings import RestSettings
 from headrace.runtime.job.dispatcher import Dispatcher
 from headrace.runtime.job.history import JobHistory
 from headrace.types import DataTypes
+from headrace.types.intervals import DayTimeIntervalType, YearMonthIntervalType
+from headrace.types.logical import DataType
 
 MISSING = "00000000-0000-4000-8000-000000000000"
 
@@ -229,6 +232,47 @@ def test_words_are_completed(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("SHOW TAB", ["TABLES"]),
+        ("show cre", ["CREATE"]),
+        ("SHOW CREATE ", ["CATALOG", "MATERIALIZED", "TABLE", "VIEW"]),
+        ("SHOW TABLES; USE ", ["CATALOG", "MODULES"]),
+        ("DESCRIBE o", ["orders"]),
+        ("DESCRIBE E", ["EXTENDED"]),
+        ("INSERT IN", ["INTO"]),
+        ("INSERT INTO o", ["orders"]),
+        ("STOP J", ["JOB"]),
+    ],
+)
+def test_the_words_of_statements_are_completed(client: Client, statement: str, expected: list[str]) -> None:
+    session = client.open()
+    client.rows(session, "CREATE TABLE orders (amount INT) WITH ('connector' = 'datagen')")
+    body = {"statement": statement, "position": len(statement)}
+    answer = client.ok("GET", f"/v2/sessions/{session}/complete-statement", body)
+    assert answer["candidates"] == expected
+
+
+def test_an_operation_can_be_closed_again(client: Client) -> None:
+    session = client.open()
+    handle = client.submit(session, "SHOW CATALOGS")
+    for _ in range(2):
+        answer = client.ok("DELETE", f"/v2/sessions/{session}/operations/{handle}/close")
+        assert answer == {"status": "CLOSED"}
+
+
+@pytest.mark.parametrize(("statement", "column"), [("DESCRIBE t", "null"), ("SHOW FULL MODULES", "used")])
+def test_columns_of_true_and_false_have_the_type_boolean(client: Client, statement: str, column: str) -> None:
+    session = client.open()
+    client.rows(session, "CREATE TABLE t (id INT) WITH ('connector' = 'datagen')")
+    handle = client.submit(session, statement)
+    answer = client.ok("GET", f"/v2/sessions/{session}/operations/{handle}/result/0")
+    types = {each["name"]: each["logicalType"]["type"] for each in answer["results"]["columns"]}
+    assert types.pop(column) == "BOOLEAN"
+    assert set(types.values()) == {"VARCHAR"}
+
+
+@pytest.mark.parametrize(
     ("method", "path", "status"),
     [
         ("GET", f"/v2/sessions/{MISSING}", 404),
@@ -318,6 +362,35 @@ def test_a_thousand_abandoned_sessions_leave_neither_memory_nor_threads(client: 
     assert client.sessions._sessions == {}
     assert kept < 1_000_000, f"closed sessions leave {kept} bytes"
     assert threading.active_count() <= threads
+
+
+def test_intervals_are_written_as_by_flink() -> None:
+    days = DayTimeIntervalType(DayTimeIntervalType.DayTimeResolution.SECOND, 2, 3, nullable=False)
+    months = YearMonthIntervalType(YearMonthIntervalType.YearMonthResolution.YEAR_TO_MONTH)
+    row = Row(datetime.timedelta(days=2), 14)
+    # As in flink_protocol.json.
+    assert type_json(days) == {
+        "type": "INTERVAL_DAY_TIME",
+        "nullable": False,
+        "precision": 2,
+        "fractionalPrecision": 3,
+        "resolution": "SECOND",
+    }
+    assert fields_of([days, months], ResultRowFormat.JSON, "UTC")(row) == [172800000, 14]
+    assert fields_of([days, months], ResultRowFormat.PLAIN_TEXT, "UTC")(row) == ["+2 00:00:00.000", "+1-02"]
+
+
+@pytest.mark.parametrize(
+    "data_type",
+    [
+        DayTimeIntervalType(DayTimeIntervalType.DayTimeResolution.DAY_TO_SECOND, 3, 6, nullable=False),
+        YearMonthIntervalType(YearMonthIntervalType.YearMonthResolution.MONTH),
+        DataTypes.VARIANT(),
+    ],
+    ids=str,
+)
+def test_clients_read_the_types_that_the_gateway_describes(data_type: DataType) -> None:
+    assert type_from_json(type_json(data_type)) == data_type
 
 
 def test_values_are_written_as_flinks_json_format_does() -> None:

@@ -10,6 +10,7 @@ import pytest
 from prompt_toolkit.application import create_app_session
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
@@ -232,6 +233,17 @@ def test_pages_of_a_table(terminal: Terminal) -> None:
     assert "q quit" in terminal.screens[0]
     assert "Ctrl-C cancel" not in terminal.screens[0], "there is nothing left to cancel"
     assert terminal.printed == ["query finished: 100 rows received, 100 shown"]
+
+
+def test_a_narrow_screen_shows_the_keys_that_fit(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DummyOutput, "get_size", lambda self: Size(rows=40, columns=50))
+    query = Query(changes("+I ann 1"))
+    terminal.connection.queries.append(query)
+    terminal.on_screen = lambda view: _when_read(query, terminal, "q")
+    terminal.type("SELECT 1;\r")
+    foot = terminal.screens[0].rpartition("\n")[2]
+    assert foot.endswith("q quit  ↑↓←→ scroll")
+    assert len(foot) < 50
 
 
 def test_a_query_that_fails_says_why(terminal: Terminal) -> None:

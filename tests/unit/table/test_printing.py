@@ -88,6 +88,11 @@ def test_long_texts_are_cut_and_wide_characters_take_two_places():
     assert frame.row(Row("日本語")) == "| +I |     日本語 |"
 
 
+def test_texts_cannot_send_commands_to_the_terminal():
+    frame = TableFrame(["text"], [DataTypes.STRING()], max_width=20, has_kinds=False)
+    assert frame.row(Row("\x1b[2Jgone\r")) == "|      \\x1b[2Jgone\\x0d |"
+
+
 def test_values_are_shown_as_flink_shows_them():
     moment = datetime.datetime.fromisoformat("2020-01-02T03:04:05.678")
 

@@ -235,8 +235,7 @@ def cancel(context: RestContext, request: Request) -> GatewayStatus:
 
 
 def close(context: RestContext, request: Request) -> GatewayStatus:
-    session, operation = _operation(context, request)
-    session.close_operation(operation.handle)
+    _session(context, request).close_operation(request.params["operationhandle"])
     return GatewayStatus("CLOSED")
 
 

@@ -232,7 +232,7 @@ STRINGS.add(
     "FROM_BASE64(text STRING)",
     _STRING,
     lambda _, each: (
-        f"IF({each[0]} RLIKE {_BASE64}, make_valid_utf8(CAST(unbase64({each[0]}) AS string)), "
+        f"IF({each[0]} IS NULL OR {each[0]} RLIKE {_BASE64}, make_valid_utf8(CAST(unbase64({each[0]}) AS string)), "
         f"CAST(raise_error(concat('FROM_BASE64: this is not BASE64: ', {each[0]})) AS string))"
     ),
     "The string encoded in BASE64.",

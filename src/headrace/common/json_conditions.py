@@ -50,7 +50,7 @@ class _Reader:
         self.text, self.place = text, place
 
     def either(self) -> Condition:
-        """Conditions with ||."""
+        """Parse conditions that are joined with ||."""
         found = [self._both()]
         while self._has("||"):
             found.append(self._both())

@@ -30,6 +30,8 @@ _OTHER_LINES = 5
 _KEYS = ("q quit", "↑↓←→ scroll", "PgUp PgDn page", "Home End first, last")
 #: What else there is while the query runs.
 _CANCEL = "Ctrl-C cancel"
+#: A row of the result takes one line of the screen, whatever its texts contain.
+_ONE_LINE = str.maketrans("\t\n", "  ")
 
 
 class ResultView:
@@ -108,7 +110,7 @@ class ResultView:
 
     def _body(self) -> StyleAndTextTuples:
         first = self._first
-        lines = [self._frame.row(row) for row in self._rows.slice(first, self._page)]
+        lines = [self._frame.row(row).translate(_ONE_LINE) for row in self._rows.slice(first, self._page)]
         if len(lines) < self._page:
             lines.append(self._frame.border)
         return [("", "\n".join(line[self._left :] for line in lines))]

@@ -24,7 +24,8 @@ __all__ = ["TableFrame", "shown"]
 
 NULL: Final = "<NULL>"
 _KIND: Final = "op"
-_CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+#: Lines and tabs are printed as they are, as in Flink; what else terminals obey is not.
+_CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _DIGITS: Final[dict[type[t.DataType], int]] = {
     t.TinyIntType: 4,
     t.SmallIntType: 6,
@@ -180,7 +181,7 @@ def _wide(text: str) -> int:
 
 
 def _spelled(control: re.Match[str]) -> str:
-    return " " if control[0] in "\t\n" else f"\\x{ord(control[0]):02x}"
+    return f"\\x{ord(control[0]):02x}"
 
 
 def _fitted(text: str, width: int) -> str:

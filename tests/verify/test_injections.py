@@ -96,3 +96,10 @@ def test_a_function_that_depends_on_nothing_gives_the_same_rows(name: str, tmp_p
     plain, changed = outcomes_of("nothing", [PLAIN, scenario], tmp_path)
 
     assert changed.rows == plain.rows
+
+
+def test_the_plain_run_is_one_epoch(tmp_path: Path) -> None:
+    [plain] = outcomes_of("restored", [PLAIN], tmp_path)
+
+    [rows] = plain.rows.values()
+    assert {str(form) for form in rows if "True" in str(form)} == set(), "nothing was restored between epochs"

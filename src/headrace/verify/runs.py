@@ -298,6 +298,8 @@ class _Run:
             "restart-strategy.fixed-delay.attempts": "20",
             "restart-strategy.fixed-delay.delay": "1 ms",
             "headrace.epoch.max-records": str(scenario.max_records),
+            # The plain run has one epoch: no small ones come first.
+            "headrace.epoch.initial-records": str(scenario.max_records),
             "headrace.exchange.buffer-records": str(scenario.buffer_records),
             "headrace.epoch.idle-poll-interval": "1 ms",
         }

@@ -45,6 +45,7 @@ BASE = {
     "headrace.spark.master": "local[2]",
     # Epochs are cut by max-records alone, however slow the machine is.
     "headrace.epoch.target-duration": "1 h",
+    "headrace.epoch.initial-records": "5000",
 }
 
 

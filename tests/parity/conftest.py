@@ -8,6 +8,7 @@ collect_ignore = [
     "make_functions.py",
     "make_matches.py",
     "make_session_changelogs.py",
+    "make_conflicts.py",
     "make_timed_changelogs.py",
     "record_programs.py",
 ]

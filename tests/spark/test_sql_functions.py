@@ -138,9 +138,9 @@ def test_names_within_functions_hide_no_column(env: EnvironmentFactory) -> None:
     query = (
         "SELECT ARRAY_REMOVE(ARRAY[1, 2], `one`), ARRAY_CONTAINS(ARRAY[1, 2], `one`), "
         "JSON_VALUE(`text`, 'lax $.b' DEFAULT `text` ON EMPTY), JSON_QUERY(`value`, '$.a'), "
-        # Of keys that turn out to be the same the last one counts.
-        "JSON_OBJECT(`k` VALUE `one`, 'a' VALUE NULLIF(1, 1), `k` VALUE JSON(`value`)), "
-        "JSON_OBJECT(`k` VALUE NULLIF(1, 1), 'a' VALUE `k` ABSENT ON NULL), INSTR(`text`, `k`, `one` - 4, `one` - 1) "
+        # Of keys that are the same the last one counts.
+        "JSON_OBJECT('\"' VALUE `one`, 'a' VALUE NULLIF(1, 1), '\"' VALUE JSON(`value`)), "
+        "JSON_OBJECT('\"' VALUE NULLIF(1, 1), 'a' VALUE `k` ABSENT ON NULL), INSTR(`text`, `k`, `one` - 4, `one` - 1) "
         """FROM (VALUES (2, '{"a":1}', '{"a":[2]}', '"')) AS t(`one`, `text`, `value`, `k`)"""
     )
     [row] = t_env.execute_sql(query).collect()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace.connectors.jdbc.options import JdbcConnectionOptions
 from headrace.errors import ConnectorError
+from headrace.errors.causes import with_causes
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -160,9 +161,5 @@ def _failure(
 def _shown_cause(options: JdbcConnectionOptions, error: BaseException) -> BaseException | None:
     """Return the error, unless the password is somewhere in it."""
     url = options.database_url()
-    chain: BaseException | None = error
-    while chain is not None:
-        if url.scrub(f"{chain}{chain.args!r}") != f"{chain}{chain.args!r}":
-            return None
-        chain = chain.__cause__ or chain.__context__
-    return error
+    texts = [f"{each}{each.args!r}" for each in with_causes(error)]
+    return error if all(url.scrub(text) == text for text in texts) else None

@@ -81,7 +81,7 @@ class UserAggregate:
             accumulator = self.new()
             self.take(accumulator, ((row, 1) for row in rows))
             return self.value(accumulator)
-        width = len(rows[0]) if rows else 0
+        width = len(rows[0]) if rows else kind.num_fields
         series = [_series([row[at] for row in rows], kind.field(at).type) for at in range(width)]
         implementation = self.implementation
         try:

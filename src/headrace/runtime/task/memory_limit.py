@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import resource
 
+from headrace.errors.causes import with_causes
+
 __all__ = ["apply_memory_limit", "explain_memory_error"]
 
 _MB = 1 << 20
@@ -29,9 +31,8 @@ def apply_memory_limit(limit: int | None) -> None:
 def explain_memory_error(error: BaseException) -> str | None:
     """Return what to do about an error that comes from the limit; None if it does not."""
     soft, _ = resource.getrlimit(resource.RLIMIT_DATA)
-    seen: BaseException | None = error
-    while seen is not None:
-        if isinstance(seen, MemoryError):
-            return None if soft == resource.RLIM_INFINITY else _HINT.format(limit=soft // _MB)
-        seen = seen.__cause__ or seen.__context__
-    return None
+    if soft == resource.RLIM_INFINITY or not any(
+        isinstance(each, MemoryError) for each in with_causes(error)
+    ):
+        return None
+    return _HINT.format(limit=soft // _MB)

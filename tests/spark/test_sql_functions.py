@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import time
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,20 @@ def test_aggregates_of_lists_give_what_flink_gives(env: EnvironmentFactory, mode
     assert found == {
         key: [values[place] for values in AGGREGATES.values()] for place, key in enumerate(["a", "b"])
     }
+
+
+def test_times_of_files_are_aggregated_in_every_query_of_a_process(
+    env: EnvironmentFactory, tmp_path: Path
+) -> None:
+    (tmp_path / "moments.csv").write_text("1,2024-01-01 10:00:00\n1,2024-01-01 12:30:00\n")
+    t_env = StreamTableEnvironment.create(env(parallelism=1), EnvironmentSettings.in_streaming_mode())
+    t_env.execute_sql(
+        "CREATE TABLE moments (id INT, ts TIMESTAMP(3)) "
+        f"WITH ('connector' = 'filesystem', 'path' = '{tmp_path}', 'format' = 'csv')"
+    )
+    for function, expected in [("MAX", time(12, 30)), ("MIN", time(10))]:
+        result = t_env.execute_sql(f"SELECT id, {function}(CAST(ts AS TIME)) FROM moments GROUP BY id")
+        assert [tuple(row) for row in result.collect()] == [(1, expected)]
 
 
 def test_names_within_functions_hide_no_column(env: EnvironmentFactory) -> None:

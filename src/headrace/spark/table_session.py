@@ -100,6 +100,8 @@ class TableSession:
                 spark.conf.unset(key)
             else:
                 spark.conf.set(key, value)
+        # Some checks of types ask the session of the thread, not that of the query.
+        SparkSession._get_j_spark_session_class(self.context._jvm).setActiveSession(spark._jsparkSession)
         return spark
 
     @property

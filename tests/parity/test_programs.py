@@ -71,7 +71,6 @@ def printed(
 STREAMS = [
     case for case in CASES.values() if case.kind == "stream" and not (case.because or case.name in REASONS)
 ]
-_LIVE_TOGETHER = 12
 
 
 def differing(
@@ -123,16 +122,3 @@ def alias() -> Iterator[None]:
 @pytest.mark.parametrize("engine", [SPARK])
 def test_streams_print_the_same_on_spark(env: EnvironmentFactory, capsys: pytest.CaptureFixture[str]):
     assert differing(STREAMS, env(parallelism=1), capsys) == {}
-
-
-@pytest.mark.spark
-@pytest.mark.slow(seconds=240)
-@pytest.mark.usefixtures("alias")
-@pytest.mark.parametrize("engine", [SPARK])
-def test_streams_print_the_same_live_on_spark(env: EnvironmentFactory, capsys: pytest.CaptureFixture[str]):
-    # A live job has a process for every subtask, so not all of them are one job.
-    found: dict[str, Any] = {}
-    for first in range(0, len(STREAMS), _LIVE_TOGETHER):
-        environment = env(parallelism=1, options={EXCHANGE: "pipelined"})
-        found |= differing(STREAMS[first : first + _LIVE_TOGETHER], environment, capsys)
-    assert found == {}

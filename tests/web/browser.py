@@ -73,7 +73,7 @@ class Tab:
 
     def close(self) -> None:
         self._context.close()
-        assert self.problems == []
+        assert self.problems == [], self.problems
 
 
 class FakeServer:

@@ -140,6 +140,7 @@ def answers() -> dict[str, Any]:
             "jobs": [{"jid": f"{index:032x}", "records-per-second": rates} for index in range(50)],
         },
         f"/jobs/{JOB}": details(now_ms),
+        f"/jobs/{JOB}/headrace/exchange": {"kind": "pipelined", "reason": "the job is endless"},
         f"/jobs/{JOB}/headrace/vertices": {
             "now": now_ms,
             "vertices": [

@@ -118,6 +118,7 @@ def alias() -> Iterator[None]:
 
 
 @pytest.mark.spark
+@pytest.mark.slow(seconds=60)
 @pytest.mark.usefixtures("alias")
 @pytest.mark.parametrize("engine", [SPARK])
 def test_streams_print_the_same_on_spark(env: EnvironmentFactory, capsys: pytest.CaptureFixture[str]):

@@ -24,8 +24,6 @@ _DEFAULTS = {
     # Stages are short and many: waiting for a better place costs more than a worse place.
     "spark.locality.wait": "0",
     "spark.shuffle.reduceLocality.enabled": "false",
-    # Some checks of types ask Spark's default session, not that of the job.
-    "spark.sql.timeType.enabled": "true",
     # Compactions run beside epochs.
     "spark.scheduler.mode": "FAIR",
     # Thousands of epochs: the user interface keeps the last ones only.

@@ -317,7 +317,7 @@ def test_explain_gives_advice(t_env):
     assert "== Optimized Physical Plan With Advice ==" in advised("SELECT url FROM clicks")
     assert advised("SELECT url FROM clicks")[-1] == "No available advice..."
     counted = "SELECT url, COUNT(*) FROM clicks GROUP BY url"
-    assert "keeps its state for ever unless table.exec.state.ttl is set" in advised(counted)[-1]
+    assert "keeps its state forever unless table.exec.state.ttl is set" in advised(counted)[-1]
     t_env.get_config().set("table.exec.state.ttl", "1 h")
     assert advised(counted)[-1] == "No available advice..."
 

@@ -51,7 +51,7 @@ BIND_ADDRESS = (
 )
 BIND_PORT = (
     option("rest.bind-port", str)
-    .no_default("`rest.port`, or one of the hundred behind it")
+    .no_default("`rest.port`, or one of the next hundred")
     .describe("Ports to try, in order: `8081-8181` or `8081,9000`; 0 is any free one.")
     .checked_by(_check_ports)
 )

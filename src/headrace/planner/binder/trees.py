@@ -105,7 +105,7 @@ def conditions(node: Node) -> list[Node]:
 
 
 def stripped(node: Node) -> tuple[Node, bool]:
-    """What stands behind NOTs, and whether their number is odd."""
+    """What stands after NOTs, and whether their number is odd."""
     negated = False
     while isinstance(node, OperatorSyntax) and node.function == "NOT":
         node, negated = node.operands[0], not negated
@@ -136,7 +136,7 @@ def item_name(item: SelectItem, place: int) -> str:
 
 
 def unique(names: Sequence[str]) -> list[str]:
-    """Names with a number behind those that came before.
+    """Names with a number after those that came before.
 
     >>> unique(["a", "a", "b"])
     ['a', 'a0', 'b']

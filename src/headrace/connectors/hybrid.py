@@ -4,7 +4,7 @@
     kafka                                 |== partition ============ ...
                                           ^ all splits before it were read to their end
 
-Each source is set up when its turn comes. A split knows which source it is of, so a job that comes back goes on in
+Each source is set up when its turn comes. A split knows which source it is of, so a job that comes back continues in
 the right one.
 """
 

@@ -538,7 +538,7 @@ class DataStream(OperatorSettings):
         try:
             client = self._environment._submit(job_execution_name)
         except BaseException:
-            # The program may go on without this stream's records.
+            # The program may continue without this stream's records.
             self._environment._remove_operator(sink._transformation)
             collector.close()
             raise

@@ -65,7 +65,7 @@ def checked_int(value: int, basic_type: BasicType) -> int:
 
 
 def whole_number(value: float | Decimal, basic_type: BasicType) -> int:
-    """Return a number without what is behind its point, as Java does.
+    """Return a number without what is after its point, as Java does.
 
     Raises:
         ValueError: It does not fit the type, or is not finite.

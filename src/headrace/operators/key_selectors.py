@@ -41,7 +41,7 @@ class KeySelection:
         self._shortcut = shortcut(key_of)
 
     def keys(self, values: list[Any], rest: Iterator[Any]) -> list[Any]:
-        """Return the key of each record; if the selector raises, ``rest`` stands behind the record that it failed for.
+        """Return the key of each record; if the selector raises, ``rest`` stands after the record that it failed for.
 
         Args:
             values: The records.

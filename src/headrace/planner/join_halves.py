@@ -108,7 +108,7 @@ def window_declarations(
     condition: str | None,
     traits: Mapping[str, Any],
 ) -> tuple[d.WindowJoinDeclaration, d.JoinAssociationsDeclaration]:
-    """Return both halves of a window join, whose sides have `window_bounds` behind their columns; as `declarations`."""
+    """Return both halves of a window join, whose sides have `window_bounds` after their columns; as `declarations`."""
     keys = _key_names(node, sides)
     bounds = [window_bounds(side) for side in (_LEFT, _RIGHT)]
     names = [tuple(each.name for each in pair) for pair in bounds]

@@ -193,7 +193,7 @@ class Calc(OneInput):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WatermarkAssigner(OneInput):
-    """Says how far event time has come: the expression, over the columns of the input."""
+    """Says how far event time has advanced: the expression, over the columns of the input."""
 
     time_index: int
     expression: Expression
@@ -220,7 +220,7 @@ class Unnest(OneInput):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Expand(OneInput):
-    """Each row once per grouping set: behind its columns the keys, NULL if the set has not got them, and its number."""
+    """Each row once per grouping set: after its columns the keys, NULL if the set has not got them, and its number."""
 
     #: The keys: columns that are grouped by in some set.
     columns: tuple[int, ...]

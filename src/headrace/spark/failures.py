@@ -44,7 +44,7 @@ _RECENT = re.compile(
     r"most recent failure: (?:Lost task \S+ in stage \S+ \(TID \d+\) "
     r"\((?P<host>\S+) executor (?P<executor>[^)]+)\): )(?P<reason>.*)"
 )
-#: What the query itself says of a value that it cannot go on with.
+#: What the query itself says of a value that it cannot continue with.
 _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (?P<what>.*?) SQLSTATE: ", re.DOTALL)
 _WAYS_OUT = {
     "cannot CAST": "use TRY_CAST to get NULL for values that cannot be converted",

@@ -159,7 +159,7 @@ class TableFunctions:
         packed: Sequence[PackedInput] = (),
         site: CallSite | None = None,
     ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-        """Return the function of a stateful node's stage, behind an `exchange` of its inputs.
+        """Return the function of a stateful node's stage, after an `exchange` of its inputs.
 
         Args:
             vertex_id: The node.

@@ -17,7 +17,7 @@ _PAUSES_S: Final = (0.01, 0.02, 0.05, 0.1, 0.2)
 
 
 class RowFeedState(Enum):
-    """What became of a query."""
+    """What happened to a query."""
 
     RUNNING = "running"
     FINISHED = "finished"

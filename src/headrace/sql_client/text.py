@@ -50,7 +50,7 @@ def _pieces(text: str) -> Iterator[tuple[str, str, int]]:
 
 
 def _ends(text: str) -> Iterator[int]:
-    """Return where statements end, behind their semicolons."""
+    """Return where statements end, after their semicolons."""
     words: list[str] = []
     for group, piece, end in _pieces(text):
         if group in {"space", "comment"}:

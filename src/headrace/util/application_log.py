@@ -53,7 +53,7 @@ class LogFile(NamedTuple):
 
 
 class BoundedFile:
-    """Text that is appended to a file, which is begun anew when it is full; a stream for `logging`.
+    """Text that is appended to a file, which is begun again when it is full; a stream for `logging`.
 
     Args:
         path: The file.

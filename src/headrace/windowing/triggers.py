@@ -69,7 +69,7 @@ class _Timed(Trigger[Any, Any]):
 
 
 class _ByEventTime(_Timed):
-    """Follows the watermark."""
+    """A trigger that waits for the watermark."""
 
     def _now(self, ctx: Trigger.TriggerContext) -> int:
         return ctx.get_current_watermark()
@@ -86,7 +86,7 @@ class _ByEventTime(_Timed):
 
 
 class _ByProcessingTime(_Timed):
-    """Follows the processing time."""
+    """A trigger that waits for the clock."""
 
     def _now(self, ctx: Trigger.TriggerContext) -> int:
         return ctx.get_current_processing_time()
@@ -245,7 +245,7 @@ class ContinuousEventTimeTrigger(_ByEventTime, _Continuous):
         if time == end:
             return TriggerResult.FIRE
         if end == ctx.get_current_watermark() == MAX_LONG_VALUE:
-            # The input has ended, and a window without end would have intervals for ever. The end comes next.
+            # The input has ended, and a window without end would have intervals forever. The end comes next.
             return TriggerResult.CONTINUE
         return self._on_time(time, window, ctx)
 

@@ -181,7 +181,7 @@ class CsvSchemaBuilder:
         return self._set(quote_character=char)
 
     def set_skip_first_data_row(self, skip: bool = True) -> CsvSchemaBuilder:
-        """Leave out the first line, or the one behind the header."""
+        """Leave out the first line, or the one after the header."""
         self._flags["skip_first_data_row"] = skip
         return self
 

@@ -13,7 +13,7 @@ from headrace.errors import JobDefinitionError, UnsupportedFeatureError, shorten
 _TOKEN = re.compile(
     r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|--[^\n]*|/\*.*?\*/|\$(\w*)\$.*?\$\1\$|\?\?|\?""", re.DOTALL
 )
-#: MySQL's texts may have a quote behind a backslash.
+#: MySQL's texts may have a quote after a backslash.
 _MYSQL_TOKEN = re.compile(
     r"""'(?:[^'\\]|''|\\.)*'|"(?:[^"\\]|""|\\.)*"|`[^`]*`|--[^\n]*|/\*.*?\*/|\?""", re.DOTALL
 )

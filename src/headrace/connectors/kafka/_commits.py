@@ -69,7 +69,7 @@ class OffsetCommits:
             self._note(self._asked.pop(0))
 
     def close(self) -> None:
-        """Wait for what is on its way. What fails is tried once more, by a client that looks for the group anew."""
+        """Wait for what is on its way. What fails is tried again, by a client that looks for the group again."""
         self._wait()
         if self._reached != self._committed:
             self.commit({})
@@ -102,7 +102,7 @@ class OffsetCommits:
         except Exception as error:  # noqa: BLE001 - the job goes by its checkpoints
             self._note_failure(error)
             if commit.client is self._client:
-                # It may go on asking a coordinator that has left the cluster: librdkafka's issue 5511.
+                # It may continue asking a coordinator that has left the cluster: librdkafka's issue 5511.
                 self._client = None
         else:
             self._committed |= commit.offsets

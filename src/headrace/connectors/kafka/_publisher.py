@@ -3,7 +3,7 @@
 A transaction of librdkafka ends with the client that has begun it, and a worker may be gone after its epoch. So writers
 stage records, and when the checkpoint is complete, each subtask's share is written under the subtask's own id
 (`_transactions`). Small shares, which have come with the report, are written from here, in threads. Large ones are in
-files; a worker reads and writes each of them, in a stage that runs behind the checkpoint:
+files; a worker reads and writes each of them, in a stage that runs after the checkpoint:
 
     driver    checkpoint 7 is complete ---- shares of subtasks 0, 1, 2 --->  their results: which producer, or an error
                                                |         |         |              ^
@@ -44,7 +44,7 @@ _writers: dict[tuple[int, str], tuple[str, TransactionalWriter]] = {}
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a share."""
+    """What happened to a share."""
 
     #: The producer that has written it.
     writer: str = ""

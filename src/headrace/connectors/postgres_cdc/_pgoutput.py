@@ -60,7 +60,7 @@ class Transaction:
 
     Attributes:
         xid: Its number, of 32 bits.
-        end: Where the log goes on behind its commit.
+        end: Where the log continues after its commit.
         time: When it was committed, in UTC.
         changes: In order.
     """

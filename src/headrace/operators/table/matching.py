@@ -63,7 +63,7 @@ class Matching:
         self.plan = PatternPlan(names, states, first, conditions, pattern.skip, pattern.within_ms)
 
     def fed(self, runs: Runs, places: Iterable[int], times: Sequence[int] | Any) -> list[Found]:
-        """Have rows go on with the partial matches of their key; return the matches."""
+        """Have rows continue with the partial matches of their key; return the matches."""
         found: list[Found] = []
         for at in places:
             time = int(times[at])

@@ -55,7 +55,7 @@ class OverAggregateDeclaration(StatefulNode):
 
 @dataclass(frozen=True)
 class SessionRowsDeclaration(StatefulNode):
-    """SESSION windows over rows that stay rows: each with the start, the end and the time of its session behind it.
+    """SESSION windows over rows that stay rows: each with the start, the end and the time of its session after it.
 
     Args:
         keys: What sessions are kept apart by.
@@ -83,7 +83,7 @@ class TableIntervalJoinDeclaration(StatefulNode):
         right_time: The same of the right input.
         lower_ms: The least difference of the times ...
         upper_ms: ... and the greatest.
-        holds_ms: How far event time is held back behind it.
+        holds_ms: How far event time is held back after it.
     """
 
     inputs: ClassVar[int] = 2

@@ -1,4 +1,4 @@
-"""Aggregations: over groups for ever, over windows until they are over, over several groupings at once."""
+"""Aggregations: over groups forever, over windows until they are over, over several groupings at once."""
 
 from __future__ import annotations
 

@@ -275,7 +275,7 @@ class JobSteps:
                 self._continue_as(command.parallelism)
                 future.set_result(None)
             else:
-                future.set_exception(self.scheduler.refusal(wanted, 0))  # the job goes on as it is
+                future.set_exception(self.scheduler.refusal(wanted, 0))  # the job continues as it is
         except BaseException as error:
             future.set_exception(error)
             raise
@@ -285,7 +285,7 @@ class JobSteps:
         self._rescalings.refuse(command.number, command.error)
 
     def _continue_as(self, parallelism: Mapping[str, int]) -> None:
-        """Go on with another parallelism, from where the run stands."""
+        """Continue with another parallelism, from where the run stands."""
         self.progress.rescales += 1
         self.scheduler.rescaled(self._now_ms())
         self._epochs.quiesce(self.run, self._sinks, self.execution, self._check_goes_on)

@@ -187,7 +187,7 @@ def _about_passing(epoch: EpochView, vertices: Sequence[LevelVertex]) -> list[st
     if skew is not None:
         return [skew]
     return [
-        "The barrier waits there behind the records that were sent before it, and for state to be written."
+        "The barrier waits there for the records that were sent before it, and for state to be written."
     ]
 
 

@@ -1,8 +1,8 @@
 """TableCopy: the host's copy of all tables of one operator subtask, at one committed version.
 
 Like every copy of state it only contains committed versions: an epoch's changes are written to a file, and to the copy
-when a later epoch starts from them. While they are written, a mark is next to the copy; a process that finds one rebuilds
-the copy. One process writes at a time, and only while no process reads.
+when a later epoch starts from them. While they are written, a mark is next to the copy; a process that finds it
+rebuilds the copy. One process writes at a time, and only while no process reads.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ class SplitEnumerator(ABC):
         """A checkpoint is complete; by split id, where reading continues from it, and the splits read to their end.
 
         For sources that report their position elsewhere. It must be quick, and must not fail the job: recovery
-        goes by the checkpoint, whatever the outside knows.
+        follows the checkpoint, whatever the outside knows.
         """
 
     def close(self) -> None:
@@ -187,7 +187,7 @@ class Source(ABC):
     #: Whether an enumerator of its own can plan slices of any split anywhere, from the split and its position alone.
     #: Live subtasks then plan what they read, and the driver only assigns splits.
     plans_anywhere: bool = False
-    #: Whether event time of a table goes by split, as with Flink's `SupportsWatermarkPushDown`, and not by subtask.
+    #: Whether a table has event time per split, as with Flink's `SupportsWatermarkPushDown`, and not per subtask.
     has_split_watermarks: bool = False
 
     @property
@@ -490,7 +490,7 @@ class Committer(ABC):
     def advance(self, watermark_ms: int) -> None:
         """Event time has come this far in all subtasks of the sink: no record before it is expected.
 
-        Called after every epoch, before its ``snapshot`` and ``commit``, where the job goes by event time.
+        Called after every epoch, before its ``snapshot`` and ``commit``, where the job follows event time.
         """
 
     def next_commit_ms(self) -> int | None:

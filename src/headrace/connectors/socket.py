@@ -43,7 +43,7 @@ class SocketSource(base.Source):
         retry_delay_s: Seconds between two tries.
 
     Raises:
-        JobDefinitionError: The port is no port, or the delimiter is empty.
+        JobDefinitionError: The port is not a port, or the delimiter is empty.
 
     Example:
         >>> SocketSource("localhost", 9999).boundedness

@@ -129,7 +129,7 @@ def temporal_kind(type_info: TypeInformation) -> str | None:
 
 
 def reader_of(type_info: TypeInformation) -> FromText | None:
-    """Return what turns text into a value of the type, raising ValueError; None if the type is no scalar."""
+    """Return what turns text into a value of the type, raising ValueError; None if the type is not a scalar."""
     kind = temporal_kind(type_info)
     if kind is not None:
         return _TEMPORAL_READERS[kind]

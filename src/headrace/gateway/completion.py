@@ -1,4 +1,4 @@
-"""What a client may offer while somebody types: keywords, tables, columns and functions that begin as the word does."""
+"""What a client may offer while the user types: keywords, tables, columns and functions that begin as the word does."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class KeyedTimerService(TaskTimerService):
 
 
 def _checked(timestamp: Any) -> int:
-    """Refuse what is no time here, where it is given: it would be found out when state is written down."""
+    """Refuse what is not a time here, where it is given: it would be found out when state is written down."""
     if isinstance(timestamp, int) and MIN_WATERMARK <= timestamp <= MAX_WATERMARK:
         return timestamp
     raise JobDefinitionError(

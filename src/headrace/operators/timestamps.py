@@ -172,7 +172,7 @@ def checked_timestamps(values: Sequence[Any], timestamps: list[Any]) -> list[int
     """Return the timestamps of records; Flink's marker for none, the smallest number, is None.
 
     Raises:
-        UserFunctionError: One of them is no int of 64 bits; it names the record.
+        UserFunctionError: One of them is not an int of 64 bits; it names the record.
     """
     if set(map(type, timestamps)) == {int} and (
         min(timestamps) > NO_TIMESTAMP and max(timestamps) <= MAX_WATERMARK

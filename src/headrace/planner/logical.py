@@ -327,7 +327,7 @@ class Join(LogicalNode):
 
     @cached_property
     def as_of(self) -> tuple[int, int] | None:
-        """Of a temporal join, the times of both sides, as columns of each; None: it is none."""
+        """Of a temporal join, the times of both sides, as columns of each; None for others."""
         for each in conjuncts(self.condition):
             if isinstance(each, Call) and each.function == TEMPORAL:
                 one, other = each.operands

@@ -130,7 +130,7 @@ class _Planning:
         raise _unknown(str(expression))
 
     def _of_one_row(self, expression: e.Expression, own: int) -> Cell | None:
-        """Return a part that looks at no more than one row; None if it is none, or a plain constant."""
+        """Return a part that looks at no more than one row; None if it is not, or a plain constant."""
         cells = [part for part in e.walk(expression) if _is_cell(part)]
         if any(
             isinstance(part, e.Call) and part.function == e.MATCH_AGGREGATE for part in e.walk(expression)

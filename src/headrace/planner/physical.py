@@ -401,7 +401,7 @@ class OverAggregate(OneInput):
 
     @property
     def time(self) -> TimeKind | None:
-        """What time rows are ordered by; None: by a column that is no time, so that results change."""
+        """What time rows are ordered by; None: by a column that is not a time, so that results change."""
         by = self.order.expression
         assert isinstance(by, InputRef)
         return self.input.schema[by.index].time

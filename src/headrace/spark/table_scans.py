@@ -392,7 +392,7 @@ class TableScans:
     def _with_time(
         self, frame: DataFrame, watermark: TableWatermarkSpec, vertex_id: str
     ) -> tuple[DataFrame, Callable[[], int] | None]:
-        # An observation costs every row a little: only where somebody goes by event time.
+        # An observation costs every row a little: only where event time is used.
         if not needs_event_time(self._job, vertex_id):
             return frame, None
         seen = Observation()

@@ -1,4 +1,4 @@
-"""Fetches the rows of a statement, in a thread of its own, until there are no more or somebody cancels it."""
+"""Fetches the rows of a statement, in a thread of its own, until there are no more or the user cancels it."""
 
 from __future__ import annotations
 

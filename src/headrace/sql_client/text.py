@@ -1,4 +1,4 @@
-"""SQL as somebody types it: where statements end, and which words to highlight. Unfinished text is fine here."""
+"""SQL as the user types it: where statements end, and which words to highlight. Unfinished text is fine here."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """State of an operator subtask that belongs to no key: lists, broadcast state, and what operators keep for themselves.
 
 It is small, so it is kept whole in memory, written whole when it was changed, and travels with the subtask's report.
-What happens to a part when a job comes back, maybe with another parallelism, is in the first word of its name:
+What happens to a part when a job is restored, maybe with another parallelism, is in the first word of its name:
 
     list/       elements are dealt out again if the number of subtasks has changed, as in Flink
     union/      every subtask gets the elements of all

@@ -99,7 +99,7 @@ class StreamSchema:
             fields_or_schema: Nothing, a `Schema`, or the fields as expressions.
 
         Raises:
-            JobDefinitionError: If it is no stream, or its records have no type that says their columns.
+            JobDefinitionError: If it is not a stream, or its records have no type that says their columns.
             SqlValidationError: If the schema does not fit the records.
         """
         if not isinstance(stream, DataStream):

@@ -220,7 +220,7 @@ class Expression(MathFunctions, TextFunctions, CollectionFunctions, BitmapFuncti
         return self.at(index)
 
     def __getattr__(self, name: str) -> Expression[Any]:
-        # Only asked for names that are no method: fields of rows.
+        # Only asked for names that are not methods: fields of rows.
         if name.startswith("_"):
             raise AttributeError(name)
         return self.get(name)

@@ -343,7 +343,7 @@ class Table(ProcessCalls):
     # --- inside -------------------------------------------------------------------------------------
 
     def __getattr__(self, name: str) -> Expression[Any]:
-        # Only asked for names that are no method: columns.
+        # Only asked for names that are not methods: columns.
         if name.startswith("_") or name not in self._columns:
             if name in OLDER_METHODS["Table"]:
                 older_method(self, name)

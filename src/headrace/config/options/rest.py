@@ -10,7 +10,7 @@ from headrace.config.option import option
 
 
 def _check_ports(value: str) -> str | None:
-    """Say what was expected if a text is no list of ports."""
+    """Say what was expected if a text is not a list of ports."""
     for part in value.split(","):
         bounds = re.fullmatch(r"\s*([0-9]{1,5})(?:-([0-9]{1,5}))?\s*", part)
         if bounds is None:

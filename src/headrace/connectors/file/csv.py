@@ -235,7 +235,7 @@ class CsvReaderFormat(BulkFormat, StreamFormat):
         """Read files with these columns.
 
         Raises:
-            JobDefinitionError: It is no schema.
+            JobDefinitionError: It is not a schema.
         """
         require(
             isinstance(schema, CsvSchema),
@@ -402,7 +402,7 @@ class CsvBulkWriters:
         """Write rows (or tuples, or dictionaries by name), with a header if the schema has one.
 
         Raises:
-            JobDefinitionError: It is no schema.
+            JobDefinitionError: It is not a schema.
         """
         require(
             isinstance(schema, CsvSchema),

@@ -1,4 +1,4 @@
-"""Offsets that a group has committed: how others see how far a job is. The job itself goes by its checkpoints.
+"""Offsets that a group has committed: how others see how far a job is. The job itself follows its checkpoints.
 
 Committing is done in the background, and what fails is done again with the next checkpoint.
 """
@@ -99,7 +99,7 @@ class OffsetCommits:
             for each in commit.future.result(2 * _REQUEST_S).topic_partitions:
                 if each.error is not None:
                     raise ConnectorError(each.error.str())
-        except Exception as error:  # noqa: BLE001 - the job goes by its checkpoints
+        except Exception as error:  # noqa: BLE001 - the job follows its checkpoints
             self._note_failure(error)
             if commit.client is self._client:
                 # It may continue asking a coordinator that has left the cluster: librdkafka's issue 5511.

@@ -36,7 +36,7 @@ _WARN_S = 5.0
 
 @dataclass(frozen=True)
 class PartitionFacts:
-    """What the driver knows of a partition when it plans a slice; readers show it as metrics."""
+    """What the driver knows about a partition when it plans a slice; readers show it as metrics."""
 
     log_end: int
     committed: int | None

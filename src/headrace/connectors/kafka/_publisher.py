@@ -11,7 +11,7 @@ files; a worker reads and writes each of them, in a stage that runs after the ch
 
 A worker keeps its producers, because new ones cost a few round trips to the brokers. Which worker has which share may
 change, and a new producer of an id shuts out the old one. So the driver says which producer wrote last: a worker uses
-its own only if it was that one. If the brokers say then that somebody else has taken over, it was no worker of ours.
+its own only if it was that one. If the brokers say then that somebody else has taken over, it was not a worker of ours.
 
 After a change of parallelism nothing has to be moved: what an older checkpoint covers names the subtask that staged it,
 and is written under that subtask's id, where the marker is.

@@ -160,7 +160,7 @@ class PartitionConsumer:
         raise self._failure(None, position)
 
     def _sorted_out(self, messages: list[Any], position: int, end: int) -> list[Any]:
-        """Keep records of the slice; put by those after it, and heed what is no record."""
+        """Keep records of the slice; put by those after it, and heed what is not a record."""
         errors = self._library.KafkaError
         records = []
         for message in messages:

@@ -50,7 +50,7 @@ class TablePlace:
 
 @dataclass(frozen=True)
 class TableFacts:
-    """What PostgreSQL knows of the table.
+    """What PostgreSQL knows about the table.
 
     Attributes:
         columns: Types as SQL, by name.

@@ -365,7 +365,7 @@ class OuterSide:
 
 @dataclass(frozen=True)
 class JoinAssociationsDeclaration(StatefulNode):
-    """The second half of a join with a condition that is no equality, of all kinds but INNER.
+    """The second half of a join with a condition that is not an equality, of all kinds but INNER.
 
     The first half is an inner join, whose pairs Spark checks. Here they are counted per row of an outer side: a row
     without any is padded with NULLs (LEFT, RIGHT, FULL), let through (ANTI) or held back (SEMI). Of a window join all
@@ -375,7 +375,7 @@ class JoinAssociationsDeclaration(StatefulNode):
         kind: How.
         sides: The outer ones; the left one for SEMI and ANTI. Input 0 is the pairs.
         pair_columns: What the columns of the output are called in the pairs.
-        interval_ms: Of an interval join, how old its rows may be; None: it is none.
+        interval_ms: Of an interval join, how old its rows may be; None for others.
     """
 
     inputs: ClassVar[int] = 2
@@ -440,7 +440,7 @@ class RankDeclaration(StatefulNode):
 
     Args:
         partition: Columns; none: all rows compete.
-        order: What ranks go by; none, for LIMIT: as rows came.
+        order: What rows are ranked by; none, for LIMIT: as rows came.
         last: The highest rank that is wanted; None: no end (OFFSET alone).
         first: The lowest one, from 1.
         rank_column: What the rank is called in the output; None: not there.

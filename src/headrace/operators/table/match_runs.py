@@ -158,7 +158,7 @@ class Runs:
         expired = [
             each.began_ms + within for each in self.runs if each.bounds and time_ms - each.began_ms >= within
         ]
-        # Time may have come to its end, which is no time of a match.
+        # Time may have come to its end, which is not a time of a match.
         return self._settled(_Heap(kept), (), min(time_ms, max(expired)))
 
     def feed(self, at: int, time_ms: int) -> list[Found]:

@@ -83,7 +83,7 @@ class Matching:
         return made
 
     def values(self, found: Sequence[Found]) -> list[list[Any] | None]:
-        """Return, for each result that is no value of a row, what it is in each match."""
+        """Return, for each result that is not a value of a row, what it is in each match."""
         made: list[list[Any] | None] = []
         for result in self._pattern.results:
             if isinstance(result, Cell):

@@ -44,7 +44,7 @@ _SLOTS = ""
 
 
 class OverOperator:
-    """Runs an `OverAggregateDeclaration` that goes by time."""
+    """Runs an `OverAggregateDeclaration` that is ordered by time."""
 
     def __init__(self, declaration: OverAggregateDeclaration, schema: Schema, *, retracts: bool) -> None:
         if retracts:  # as in Flink

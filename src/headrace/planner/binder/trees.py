@@ -67,7 +67,7 @@ def _is_aggregate(call: FunctionCall, context: Context) -> bool:
 
 
 def with_aliases(part: Any, aliases: Mapping[str, Node], scope: Scope) -> Any:
-    """A tree with the expressions of SELECT in place of their names, where those are no columns."""
+    """A tree with the expressions of SELECT in place of their names, where those are not columns."""
     if isinstance(part, Query):
         return part
     if isinstance(part, Name):

@@ -36,7 +36,7 @@ def settle_time_attributes(node: LogicalNode) -> LogicalNode:
     """Return the tree with time attributes where there are some.
 
     Raises:
-        SqlValidationError: If a window is over a column that is no time attribute any more.
+        SqlValidationError: If a window is over a column that is not a time attribute any more.
     """
     node = over_inputs(node, [settle_time_attributes(each) for each in node.inputs])
     match node:
@@ -57,7 +57,7 @@ def settle_time_attributes(node: LogicalNode) -> LogicalNode:
 
 
 def _check_times(node: ProcessTable) -> None:
-    """Refuse a process table function that goes by the time of a table which has none any more."""
+    """Refuse a process table function that uses the time of a table which has none any more."""
     for table, below in zip(node.call.tables, node.tables, strict=True):
         ordered = [key.expression for key in table.order_by[:1]]
         times = [table.time_index, *(each.index for each in ordered if isinstance(each, InputRef))]

@@ -117,7 +117,7 @@ class NoEpochs:
 
 @dataclass(frozen=True)
 class RunSettings:
-    """What a run is told."""
+    """The settings of a run."""
 
     #: Names this run: state of different runs never mixes.
     lineage: str

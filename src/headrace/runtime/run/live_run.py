@@ -320,7 +320,7 @@ class LiveRun(JobRun):
         wanted: Callable[[], Sampling | None],
         sampled: Callable[[SubtaskId, Mapping[StackSample, int]], None],
     ) -> None:
-        """Have subtasks say where they are when somebody looks at their flame graph.
+        """Have subtasks say where they are when a user looks at their flame graph.
 
         Args:
             wanted: Says whose stacks are to be sampled now, and how.

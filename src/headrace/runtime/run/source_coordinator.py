@@ -138,7 +138,7 @@ class SourceCoordinator:
         #: Where splits that are not finished stand in that order, by name.
         self._places: dict[str, int] = {}
         self._found = 0
-        #: Whether a subtask's watermark goes by the last one of the splits that it reads one after the other.
+        #: Whether a subtask's watermark follows the last one of the splits that it reads one after the other.
         self._is_ordered = has_event_time and source.concurrent_splits is not None
         #: The last place of which each subtask has read something.
         self._reached = [-1] * parallelism

@@ -228,7 +228,7 @@ class LiveTask(StreamTask):
 
     @property
     def has_periodic_watermarks(self) -> bool:
-        """Whether anybody asks for watermarks by the clock."""
+        """Whether a generator emits watermarks periodically."""
         return any(link.operator.has_periodic_watermarks for link in self._links)
 
     def emit_periodic_watermarks(self) -> None:

@@ -319,7 +319,7 @@ class StreamTask:
             link.operator.advance_processing_time(self._now_ms - 1)
 
     def _pause(self) -> None:
-        """Look after what goes by the clock, between two pieces of the input."""
+        """Do what the clock makes due, between two pieces of the input."""
         self._tick()
         self._ask_for_watermarks()
 

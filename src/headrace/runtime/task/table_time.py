@@ -131,7 +131,7 @@ def border_time(times: Sequence[TableTime]) -> VertexTime:
 
 
 def needs_event_time(job: JobGraph, vertex_id: str) -> bool:
-    """Whether something after a vertex goes by its watermark."""
+    """Whether something after a vertex follows its watermark."""
     for edge in job.outputs_of(vertex_id):
         if reads_watermark(fragment_of(edge).steps):
             return True

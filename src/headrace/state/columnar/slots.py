@@ -457,7 +457,7 @@ def _size_of(path: str) -> int:
 
 
 def _file_of(path: str, size: int) -> os.stat_result:
-    """Return what the system knows of a file, which is made, or made longer, if it is not of this size."""
+    """Return what the system knows about a file, which is made, or made longer, if it is not of this size."""
     with suppress(FileNotFoundError):
         status = os.stat(path)
         if status.st_size >= size:

@@ -149,7 +149,7 @@ def test_the_sink_keeps_the_contract(kafka, guarantee):
     )
 
 
-def test_a_reader_goes_on_with_what_it_has_read_ahead(kafka):
+def test_a_reader_continues_with_what_it_has_read_ahead(kafka):
     topic = kafka.create_topic(1)
     fill(kafka, topic, 1)
     source = source_of(kafka, topic).build()

@@ -329,7 +329,7 @@ def test_workers_that_start_together_build_the_copy_once(
     assert found == [2001] * 3
 
 
-def test_the_copy_of_a_worker_that_was_killed_while_it_read_goes_on(
+def test_the_copy_of_a_worker_that_was_killed_while_it_read_continues(
     kind: StoreSettings, tmp_path: Path, writer: ChainWriter
 ) -> None:
     chain = writer.change(1, s={A: b"1", B: b"1"})
@@ -455,7 +455,7 @@ def test_a_process_that_user_code_forked_does_not_keep_the_copy(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("name", ["CURRENT", "MANIFEST", "rocksdict-config.json", ".sst"])
-def test_a_copy_with_broken_files_is_built_anew(tmp_path: Path, writer: ChainWriter, name: str) -> None:
+def test_a_copy_with_broken_files_is_rebuilt(tmp_path: Path, writer: ChainWriter, name: str) -> None:
     directory = tmp_path / "copy"
     writer.change(1, s={bytes([0, n % 128]) + b"%d" % n: b"v" * 100 for n in range(5000)})
     chain = writer.change(2, s={A: b"1"})

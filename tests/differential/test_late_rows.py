@@ -164,7 +164,7 @@ _ANY_PACE = settings(deadline=None, suppress_health_check=list(HealthCheck))
 @pytest.mark.parametrize("name", SHAPES)
 @settings(_ANY_PACE, derandomize=True, database=None, max_examples=12)
 @given(events=late_events(), how=_HOW)
-def test_only_rows_whose_window_was_told_are_dropped(env, name, events, how):
+def test_only_rows_whose_window_was_emitted_are_dropped(env, name, events, how):
     check_locally(env, name, events, **how)
 
 

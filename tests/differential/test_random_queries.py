@@ -233,7 +233,7 @@ def test_many_queries_on_spark(env, session, case, max_records):
 @pytest.mark.timeout(3600)
 @settings(_ANY_PACE, max_examples=examples(30))
 @given(case=cases(_ON_SPARK, max_queries=3), max_records=st.integers(1, 4), last_epoch=st.integers(1, 4))
-def test_many_queries_that_go_on_from_a_savepoint(env, session, case, max_records, last_epoch):
+def test_many_queries_that_continue_from_a_savepoint(env, session, case, max_records, last_epoch):
     with tempfile.TemporaryDirectory() as directory:
 
         def environment(parallelism: int, savepoint: str | None) -> StreamTableEnvironment:

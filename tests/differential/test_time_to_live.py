@@ -285,7 +285,7 @@ def test_a_group_ends_with_its_time_to_live(env, rows, how):
 @pytest.mark.parametrize("kind", _OUTER_JOINS)
 @settings(_FIXED, max_examples=8)
 @given(changes=changes_of_two(), how=_HOW)
-def test_an_outer_join_goes_by_the_pairs_that_were_told(env, kind, changes, how):
+def test_an_outer_join_uses_the_pairs_that_were_emitted(env, kind, changes, how):
     check_outer_join(env, kind, changes, how)
 
 

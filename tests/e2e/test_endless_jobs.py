@@ -87,7 +87,7 @@ def metric(client: RestClient, at: str, name: str) -> Any:
     return float(found[0]["value"]) if found else None
 
 
-def test_endless_jobs_run_live_beside_each_other_and_beside_epochs(
+def test_endless_jobs_run_live_at_the_same_time_and_next_to_jobs_in_epochs(
     places: list[WatchedCli], tmp_path: Path
 ) -> None:
     server, program = places

@@ -243,7 +243,7 @@ def test_state_is_freed_when_a_match_would_take_too_long(tmp_path: Path) -> None
     assert job.run([row(3, "c", 12)], before=11, after=12) == []
 
 
-def test_a_match_that_takes_exactly_as_long_as_within_is_none(tmp_path: Path) -> None:
+def test_rows_exactly_within_apart_do_not_match(tmp_path: Path) -> None:
     within = pattern(variable("A"), variable("B"), within_ms=10)
     job = Harness(node(within), [SCHEMA], [False], tmp_path)
     rows = [row(1, "a", 1), row(2, "b", 11), row(3, "a", 20), row(4, "b", 29)]

@@ -82,7 +82,7 @@ def errors(result: TableResult) -> int:
     ("kind", "good", "no_records", "bad_fields"),
     [("json", GOOD_JSON, NO_JSON, BAD_FIELDS), ("csv", GOOD_CSV, NO_CSV, BAD_COLUMNS)],
 )
-def test_what_is_no_record_is_left_out_and_fields_that_cannot_be_converted_are_null(
+def test_invalid_records_are_skipped_and_fields_that_cannot_be_converted_are_null(
     env: EnvironmentFactory,
     tmp_path: Path,
     kind: str,

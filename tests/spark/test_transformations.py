@@ -534,7 +534,7 @@ def test_keyed_and_connected_functions_have_side_outputs_too(env: EnvironmentFac
     assert Counter(firsts) == Counter(seconds) == Counter(PAIRS)
 
 
-def test_a_side_output_that_nobody_reads_is_dropped(env: EnvironmentFactory) -> None:
+def test_an_unread_side_output_is_dropped(env: EnvironmentFactory) -> None:
     environment = env(2)
     split = numbers(environment, 10).process(Split())
     assert sorted(run_and_collect(split)) == [*range(10)]

@@ -174,7 +174,7 @@ def test_a_missing_attribute_of_the_package_is_an_ordinary_error():
         _ = pyflink.shell
 
 
-def test_programs_that_try_an_import_go_on():
+def test_programs_that_try_an_import_continue():
     try:
         from pyflink.datastream.connectors.pulsar import PulsarSource
     except ImportError:

@@ -108,7 +108,7 @@ def driver(tmp_path: Path) -> Driver:
 # -- damage --------------------------------------------------------------------------------------------
 
 
-def test_the_next_driver_goes_on_from_the_newest_checkpoint(driver: Driver) -> None:
+def test_the_next_driver_continues_from_the_newest_checkpoint(driver: Driver) -> None:
     driver.lose()
     read_before = driver.job.progress.records
     driver.start().wait()
@@ -166,7 +166,7 @@ def test_a_job_whose_checkpoints_are_all_damaged_does_not_start_over_by_itself(d
     assert len(driver.checkpoints()) == 2, "nothing was deleted"
 
 
-def test_a_checkpoint_that_was_not_completed_is_no_cause_for_alarm(
+def test_an_incomplete_checkpoint_is_not_reported_as_damaged(
     driver: Driver, caplog: pytest.LogCaptureFixture
 ) -> None:
     driver.lose()

@@ -324,7 +324,7 @@ class Watches(ProcessFunction):
         yield self.subtask, ctx.timer_service().current_watermark(), value[3]
 
 
-def test_watermarks_never_go_back_and_no_record_is_behind_them(parallelism: int, max_records: int) -> None:
+def test_watermarks_never_go_back_and_no_record_is_late(parallelism: int, max_records: int) -> None:
     splits = events(seed=3)
 
     def flow(env: StreamExecutionEnvironment) -> DataStream:

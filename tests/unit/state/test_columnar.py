@@ -209,7 +209,7 @@ def test_only_the_key_groups_of_the_subtask_are_there(tmp_path: Path, copy_at: C
     assert contents(copy.tables["table"]) == {key: (key, None) for key in range(30) if key % 3 == 1}
 
 
-def test_a_copy_that_was_left_half_written_is_made_anew(tmp_path: Path, copy_at: Callable[[Path], TableCopy]):
+def test_a_copy_that_was_left_half_written_is_rebuilt(tmp_path: Path, copy_at: Callable[[Path], TableCopy]):
     name = str(tmp_path / "1.change")
     write_change(name, table_change({"table": row_set({1: (1, "one")})}, GROUPS))
     chain = StateChain("run", (StateFile(name, 0, 1, 0),))

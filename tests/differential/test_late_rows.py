@@ -214,7 +214,7 @@ def test_the_same_on_spark(env, events, parallelism, max_records):
 
 @pytest.mark.spark
 def test_a_late_row_on_spark(env):
-    """The last row comes two epochs behind the one by which its window is over."""
+    """The last row comes two epochs after the one by which its window is over."""
     times = [1000, 30000, 31000, 0]
     rows = [(number, "a", 1, BEGIN + timedelta(milliseconds=ms)) for number, ms in enumerate(times)]
     table = Rows(tuple(("+I", *row) for row in rows), tuple(rows), (), tells_end=False)

@@ -1,4 +1,4 @@
-"""State that ends, by a clock that goes on between epochs: joins, groups, top-N and deduplication against models.
+"""State that ends, by a clock that continues between epochs: joins, groups, top-N and deduplication against models.
 
 Rows that were already emitted are not retracted when their state expires. So outer joins are compared change by change,
 one row in an epoch, with a model that follows Flink's rules; the others are cut anywhere.
@@ -71,7 +71,7 @@ def check_join(env: Any, left: Rows, right: Rows, how: dict[str, Any]) -> None:
 
 
 def check_groups(env: Any, rows: Rows, how: dict[str, Any]) -> None:
-    """A group that no row has come to for so long begins anew. A sink with its key has what it came to last."""
+    """A group that no row has come to for so long begins again. A sink with its key has what it came to last."""
     query = "SELECT k, COUNT(*) AS n, SUM(v) AS s, MIN(v) AS l, AVG(v) AS m FROM t GROUP BY k"
     case = Case((query,), {"t": rows}, **how)
     t_env = StreamTableEnvironment.create(env(parallelism=case.parallelism))

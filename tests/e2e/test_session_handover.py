@@ -1,4 +1,4 @@
-"""Two sessions with one high-availability directory: when the one that leads ends, the other goes on with its jobs."""
+"""Two sessions with one high-availability directory: when the leader ends, the other continues its jobs."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Results of event time do not depend on where epochs end, as long as nothing is late. What is late, and how early an
 early result is, follows from the watermarks, and these come at the end of every batch: those models are told where the
-input is cut. What goes by the clock runs in a harness, where the clock stands still until it is set.
+input is cut. What follows the clock runs in a harness, where the clock stands still until it is set.
 """
 
 from __future__ import annotations

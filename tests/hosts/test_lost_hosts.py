@@ -133,7 +133,7 @@ def test_a_job_continues_when_a_full_disk_of_one_host_has_room_again(
     full = cluster.worker("two")
     full.fill(directory)
     job.no_longer("hold")
-    # Where tasks of the host fail, there is a word of it; where they need no room, the job goes on.
+    # Where tasks of the host fail, there is a word of it; where they need no room, the job continues.
     job.wait_for_log(driver, "No space left on device")
     full.empty(directory)
     job.finish(driver)

@@ -351,7 +351,7 @@ def test_timers_fire_as_in_the_model_wherever_epochs_end(script: list[Any]) -> N
     expected = Timers()
     now = {EVENT: 0, PROCESSING: 0}
     output: list[Any] = []
-    #: Steps since the last barrier: what an epoch that runs again goes through once more.
+    #: Steps since the last barrier: what an epoch that runs again goes through again.
     epoch: list[Any] = []
     harness = OperatorHarness(obedient())
 

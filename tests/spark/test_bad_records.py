@@ -15,7 +15,7 @@ pytestmark = pytest.mark.spark
 
 COLUMNS = "i INT, b BIGINT, d DECIMAL(5, 2), t TIMESTAMP(3), s STRING"
 GOOD_JSON = b'{"i":1,"b":2,"d":3.5,"t":"2020-01-01 00:00:00","s":"good"}'
-#: Lines that are no records.
+#: Lines that are not records.
 NO_JSON = [
     b'{"i":1,"s":"\xff\xfe"}',
     b'{"i":1,"s":"ab',
@@ -186,7 +186,7 @@ def test_files_are_read_as_columns_until_spark_must_read_them(
     assert [row[1] for row in plain] == [50] * 40
     assert {row[2] for row in plain} == {"x" * 50}
 
-    # Behind what is looked at beforehand.
+    # After what is looked at beforehand.
     (tmp_path / "plain").write_text("\n".join([*lines, '1,,,2020-01-01 00:40:00,"y"']))
     quoted = sorted(tuple(row) for row in streaming(env, tmp_path).execute_sql(query).collect())
     assert quoted[:-1] == plain

@@ -77,7 +77,7 @@ class Numbered(KeyedProcessFunction):
 
 
 class WithTime(ProcessFunction):
-    """Puts the timestamp of each record, and the watermark before it, behind the record."""
+    """Puts the timestamp of each record, and the watermark before it, after the record."""
 
     def process_element(self, value: Row, ctx: ProcessFunction.Context) -> Any:
         yield *value, ctx.timestamp(), ctx.timer_service().current_watermark() < ctx.timestamp()
@@ -347,7 +347,7 @@ def test_a_job_that_fails_after_a_table_continues_from_its_checkpoint(
     made = windowed(t_env, timed(environment.from_collection(EVENTS, EVENT))).process(WithTime())
     texts = made.map(lambda row: f"{row[0]} {row[1]} {row[3]}")
     model = lines(windows_of(numbered(EVENTS)))
-    # Four attempts are all that Spark gives a task: the fifth is behind a restart.
+    # Four attempts are all that Spark gives a task: the fifth is after a restart.
     failing = texts.map(FailAt(model[-1], tmp_path / "failures", 4)).map(lambda pair: pair[0])
     failing.sink_to(sink(tmp_path / "out"))
     environment.execute()

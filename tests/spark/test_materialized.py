@@ -1,4 +1,4 @@
-"""A materialized table on Spark: a streaming job that is suspended and goes on, and a refresh by a batch job."""
+"""A materialized table on Spark: a streaming job that is suspended and continues, and a refresh by a batch job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A query that was changed goes on from the savepoint of the one it was, as a job on Spark."""
+"""A query that was changed continues from the savepoint of the one it was, as a job on Spark."""
 
 from __future__ import annotations
 

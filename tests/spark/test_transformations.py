@@ -797,7 +797,7 @@ def test_a_job_can_be_cancelled(env: EnvironmentFactory) -> None:
     assert client.get_job_status().result() is JobStatus.CANCELED
     with pytest.raises(JobCancelledError, match="was cancelled"):
         client.get_job_execution_result().result(1)
-    client.cancel().result(1)  # once more does no harm
+    client.cancel().result(1)  # again does no harm
 
 
 def test_a_job_can_be_cancelled_in_the_middle_of_an_epoch(env: EnvironmentFactory, tmp_path: Path) -> None:

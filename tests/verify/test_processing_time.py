@@ -1,4 +1,4 @@
-"""Jobs that go by the clock are verified, too: it jumps where no records are under way. And nothing passes unseen."""
+"""Jobs that follow the clock are verified, too: it jumps where no records are under way. And nothing passes unseen."""
 
 from __future__ import annotations
 

@@ -196,7 +196,7 @@ def test_what_is_large_when_open_ends_is_reference_data() -> None:
     function.model[0] = 1
     assert fields.end() == (None, [], ["table"])
     fields.begin(None)
-    function.model = np.ones(100_000)  # bound anew: kept, whatever its size
+    function.model = np.ones(100_000)  # bound again: kept, whatever its size
     stored, _, _ = fields.end()
     assert len(stored or b"") > 800_000
 

@@ -16,7 +16,7 @@ from headrace.operators.context import OperatorContext, TaskPlace
 from headrace.operators.io import SourceDeclaration, SourceTask
 from tests.unit.runtime.fakes import SplitsReader, SplitsSource
 
-#: Every number is its own timestamp, and time is right behind it.
+#: Every number is its own timestamp, and time is right after it.
 BY_VALUE = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: value)
 
 

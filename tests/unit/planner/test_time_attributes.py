@@ -1,4 +1,4 @@
-"""Time attributes behind joins: what Flink 2.3 says of the same statements, except where a comment says otherwise."""
+"""Time attributes after joins: what Flink 2.3 says of the same statements, except where a comment says otherwise."""
 
 from __future__ import annotations
 

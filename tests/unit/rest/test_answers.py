@@ -360,5 +360,5 @@ def test_subtasks_say_how_late_barriers_and_watermarks_are(running, cluster):
     assert set(found) == set(wanted)
     assert all(value >= 0 for value in found.values())
     watermark = int(cluster.get(f"{base}?get=currentInputWatermark")[0]["value"])
-    # Both are asked one after the other, and time goes on.
+    # Both are asked one after the other, and time advances.
     assert 0 <= cluster.dispatcher.now_ms() - watermark - found["watermarkLag"] < 60_000

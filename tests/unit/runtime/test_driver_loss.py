@@ -131,7 +131,7 @@ def test_past_a_damaged_checkpoint_the_one_before_is_used_and_said_loudly(
     assert f"checkpoint {newest.name[4:]} is ignored by recovery" in left_out
     assert f"recovery goes back to checkpoint {before.name[4:]}" in goes_back
     assert str(newest) in goes_back
-    # Nothing is lost; what was published behind the older checkpoint comes again.
+    # Nothing is lost; what was published after the older checkpoint comes again.
     assert driver.output() >= Counter(COUNTED)
     assert set(driver.output()) == set(COUNTED)
 

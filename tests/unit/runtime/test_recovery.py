@@ -405,7 +405,7 @@ def start_failing_while_written(events: tuple[threading.Event, threading.Event],
 
     def watch(summary: Any) -> None:
         if summary.epoch == 2 and not begun.is_set():
-            wait_for_checkpoints(running.result(10).job)  # so that the second one is begun behind this epoch
+            wait_for_checkpoints(running.result(10).job)  # so that the second one is begun after this epoch
         elif summary.epoch == 3 and not goes_on.is_set():
             assert begun.wait(10)
             goes_on.set()

@@ -161,7 +161,7 @@ def test_what_spark_says_when_it_cannot_take_a_job_is_put_into_words(spark, monk
 
 @pytest.fixture
 def available(tmp_path):
-    """Options of a job that another driver can go on with."""
+    """Options of a job that another driver can continue with."""
     return {
         "high-availability.type": "filesystem",
         "high-availability.storageDir": str(tmp_path / "ha"),

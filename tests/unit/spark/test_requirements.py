@@ -1,4 +1,4 @@
-"""Settings of Spark that epochs rely on: refused, or set anew, whoever has started Spark."""
+"""Settings of Spark that epochs rely on: refused, or set again, whoever has started Spark."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ changes = st.dictionaries(st.sampled_from(["count", "last", "ü"]), states, max_
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A file that each example writes anew: write_change replaces what stands there."""
+    """A file that each example writes again: write_change replaces what stands there."""
     return str(tmp_path_factory.mktemp("changes") / "1.change")
 
 

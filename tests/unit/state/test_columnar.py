@@ -177,7 +177,7 @@ def test_a_copy_that_stays_open_sees_what_other_processes_do_to_it(
         {1: (1, "one"), 2: (2, "two")},
         {1: (10, "ten"), 3: (3, None)},  # in place
         {key: (key, "x" * 40) for key in range(1_000, 9_000)},  # longer files, and another index
-        {key: None for key in range(1_000, 8_990)},  # mostly dead rows, so that the table is made anew
+        {key: None for key in range(1_000, 8_990)},  # mostly dead rows, so that the table is made again
         {1: None, 4: (4, "four")},
     ]
     chain, model = StateChain("run"), {}
@@ -194,7 +194,7 @@ def test_a_copy_that_stays_open_sees_what_other_processes_do_to_it(
             assert (copy.tables["table"].find(pairs([key_of(key) for key in model])) >= 0).all()
             copy.release()
     (tmp_path / "copy" / "dirty").touch()
-    for copy in (first, second):  # it is built anew, at the same version as before
+    for copy in (first, second):  # it is built again, at the same version as before
         copy.catch_up(chain, range(GROUPS))
         assert contents(copy.tables["table"]) == model
         copy.release()

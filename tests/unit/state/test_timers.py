@@ -95,7 +95,7 @@ def test_an_epoch_without_timers_due_changes_nothing(subtask: Subtask) -> None:
     assert subtask.due(4) == []
     subtask.timers.register(5, "a", None)
     assert subtask.due(4) == []
-    # Registered once more, so it is written once more; there is still one.
+    # Registered again, so it is written again; there is still one.
     subtask.end_epoch()
     assert subtask.stored() == 1
     assert subtask.end_epoch() == {}

@@ -197,7 +197,7 @@ class Subtask:
 class Model:
     """What may be seen of one state: brute force, and sure only of what Flink promises.
 
-    An entry is a time and the values it may have. What has ended may be gone where something cleans up behind the
+    An entry is a time and the values it may have. What has ended may be gone where something cleans up after the
     scenes; a read finds out, and after it the entry is gone for good.
     """
 

@@ -1,4 +1,4 @@
-"""Savepoints of whole jobs, read back into rows and written anew."""
+"""Savepoints of whole jobs, read back into rows and written again."""
 
 from __future__ import annotations
 

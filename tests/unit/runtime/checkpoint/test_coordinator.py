@@ -432,7 +432,7 @@ def test_statistics_follow_what_happens() -> None:
 
 
 class AnyOrder(RuleBasedStateMachine):
-    """Whatever happens in whatever order: numbers rise, limits hold, nobody waits for ever."""
+    """Whatever happens in whatever order: numbers rise, limits hold, nobody waits forever."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -230,7 +230,7 @@ def test_a_job_whose_newest_checkpoint_has_a_flipped_byte_continues_from_the_one
         data[at] ^= 1 << at % 8
         path.write_bytes(data)
         program.start().wait()
-        # Nothing is lost; what was published behind the older checkpoint comes again. And then it is over.
+        # Nothing is lost; what was published after the older checkpoint comes again. And then it is over.
         assert set(output_of(program.sink.name)) == set(COUNTED), f"byte {at} of {path}"
         assert program.job.progress.restarts <= 1
         program.start().wait()

@@ -170,7 +170,7 @@ def test_a_buffer_of_an_unknown_channel_is_an_invariant_violation() -> None:
 
 
 def test_a_channel_behind_the_others_does_not_hold_them_until_it_has_caught_up() -> None:
-    #   channel 0   W9 .  .  .  .  W12        a channel that comes back behind the gate is waited for
+    #   channel 0   W9 .  .  .  .  W12        a channel that comes back after the gate is waited for
     #   channel 1   .  I  A  W4 W9 .   W10    only when it has caught up
     merged = gate()
     assert shown(merged.elements([buffer([IDLE], producer=1), buffer([Watermark(9)], producer=0)])) == ["W9"]

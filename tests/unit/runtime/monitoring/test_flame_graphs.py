@@ -1,4 +1,4 @@
-"""Recordings: they begin when somebody asks, wait for the epoch under way, and are shown until they are old."""
+"""Recordings: they begin when a user asks, wait for the epoch under way, and are shown until they are old."""
 
 from __future__ import annotations
 

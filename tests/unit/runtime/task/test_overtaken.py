@@ -22,7 +22,7 @@ GATE = {"0/0": (5, True, False), "0/1": (3, True, False), "watermark": 3, "idle"
 
 
 def job_of(route: Any, parallelism: int) -> tuple[JobGraph, str]:
-    """Return a job with one routed edge, and the vertex behind it."""
+    """Return a job with one routed edge, and the vertex after it."""
     env: StreamExecutionEnvironment = make_env(parallelism)
     stream: DataStream = env.from_collection(list(range(4)))
     route(stream).sink_to(MarkedSink("overtaken"))
@@ -94,7 +94,7 @@ def test_in_another_shape_each_record_has_one_taker_and_time_is_the_lowest(
     assert sorted(records) == list(range(22))
     producers = range(job.vertex(edge.source_vertex).parallelism)
     for own in found:
-        # Behind the records: channel 0 of the second subtask stood at 5, channel 1 came to 4.
+        # After the records: channel 0 of the second subtask stood at 5, channel 1 came to 4.
         count = len([element for element in own if isinstance(element, int)])
         assert own[count:] == [(producer, Watermark(4)) for producer in producers]
 

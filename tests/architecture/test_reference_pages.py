@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import re
 
 import pytest
 
 from headrace import errors
 from headrace.cli import docs as cli_docs
 from headrace.cli import error_docs
+from headrace.cli.main import cli
 from headrace.planner import docs as function_docs
 from headrace.rest import docs as rest_docs
 
@@ -21,6 +23,12 @@ def test_the_endpoints_in_the_rest_guide_are_those_there_are() -> None:
 def test_the_commands_in_the_guide_of_the_command_line_are_those_there_are() -> None:
     text = cli_docs.PAGE.read_text()
     assert text == cli_docs.render(text), "run `make docs`"
+
+
+def test_the_introduction_of_the_command_line_names_every_command_once() -> None:
+    introduction = cli_docs.PAGE.read_text().partition("```")[0]
+    named = re.findall(r"`([a-z-]+)`", introduction)
+    assert sorted(named) == sorted(name for name, each in cli.commands.items() if not each.hidden)
 
 
 def test_the_functions_in_the_sql_reference_are_those_there_are() -> None:

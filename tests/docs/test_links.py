@@ -60,6 +60,13 @@ def test_files_that_documents_name_exist() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_files_that_the_architecture_names_without_their_folder_exist() -> None:
+    folders = (ROOT.glob("*.*"), (ROOT / "src").rglob("*.*"), (ROOT / "tests").rglob("*.*"))
+    there = {path.name for paths in folders for path in paths}
+    named = re.findall(r"`([a-z_]\w*\.(?:py|js|json|toml))`", prose_of(ROOT / "docs" / "architecture.md"))
+    assert set(named) <= there
+
+
 def test_the_architecture_names_what_is_there() -> None:
     """Names in backquotes that look like classes or functions are defined in the package."""
     defined: set[str] = set()

@@ -1,4 +1,4 @@
-"""All catalogs of an environment, its temporary objects, and where names without a catalog are looked for.
+"""All catalogs of an environment, its temporary objects, and how names without a catalog are resolved.
 
 A temporary object hides a permanent one with the same full name, as in Flink.
 """

@@ -1,4 +1,4 @@
-"""Modules: whose built-in functions an environment knows: `core`, and `hive` once it is loaded.
+"""Modules of built-in functions: `core`, and `hive` once it is loaded.
 
 As in Flink, the functions of `core` can be called whether or not it is loaded: the language itself needs them.
 """

@@ -1,4 +1,4 @@
-"""What catalogs have in common that show something they do not own: every change is refused."""
+"""The base of catalogs that show objects they do not own: every change is refused."""
 
 from __future__ import annotations
 

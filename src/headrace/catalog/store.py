@@ -1,4 +1,4 @@
-"""Where the definitions of catalogs are kept, so that the next program finds them: a file for each catalog."""
+"""Stores the definitions of catalogs, so that the next program finds them: a file for each catalog."""
 
 from __future__ import annotations
 

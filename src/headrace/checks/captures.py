@@ -1,4 +1,4 @@
-"""What functions take with them to the workers: large objects, and those that belong to one process."""
+"""Finds what functions take with them to workers: large objects, and objects that belong to one process."""
 
 from __future__ import annotations
 

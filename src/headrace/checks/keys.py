@@ -1,4 +1,4 @@
-"""Keys that do not lead to the same state again."""
+"""Finds keys that do not always lead to the same state."""
 
 from __future__ import annotations
 

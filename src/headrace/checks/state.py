@@ -1,4 +1,4 @@
-"""State that is not found again, and state that never goes."""
+"""Finds state that would not be restored, and state that grows forever."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`headrace config`: which values count, and where each came from."""
+"""`headrace config`: the effective values of options, and where each came from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors for people: what to print, and the exit code it means.
+"""How the command line prints errors, and the exit code of each.
 
 The user's own frames are kept, headrace's are left out, so that the author of the program finds the place.
 """

@@ -1,4 +1,4 @@
-"""Programs that are stopped where their first job would start, to look at the job instead."""
+"""Stops a program where its first job would start, to look at the job instead."""
 
 from __future__ import annotations
 

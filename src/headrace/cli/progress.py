@@ -1,4 +1,4 @@
-"""How jobs get on, on the standard error: a live line on a terminal, a line now and then elsewhere.
+"""Shows the progress of jobs on standard error: a live line on a terminal, a line now and then elsewhere.
 
     epoch listener --> JobView (pure: totals, rate, text) --> LiveProgress or PlainProgress --> standard error
 

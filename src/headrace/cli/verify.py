@@ -1,4 +1,4 @@
-"""`headrace verify`: a program's job, run many times under a seeded adversary."""
+"""`headrace verify`: runs a program's job many times under faults drawn from seeds, and compares the results."""
 
 from __future__ import annotations
 

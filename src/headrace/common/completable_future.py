@@ -1,4 +1,4 @@
-"""A result that will be there later, under PyFlink's name: a thin face over `concurrent.futures.Future`."""
+"""A result that will be available later, under PyFlink's name: a thin wrapper of `concurrent.futures.Future`."""
 
 from __future__ import annotations
 

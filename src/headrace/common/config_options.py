@@ -1,4 +1,4 @@
-"""Declaring options of one's own, the way PyFlink writes it; the result is an option like headrace's."""
+"""Options that programs declare, as in PyFlink; the result is an option like headrace's."""
 
 from __future__ import annotations
 

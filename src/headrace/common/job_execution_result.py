@@ -1,4 +1,4 @@
-"""What is left of a job that has finished."""
+"""The result of a job that has finished."""
 
 from __future__ import annotations
 

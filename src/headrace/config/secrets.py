@@ -1,4 +1,4 @@
-"""Credentials do not belong in logs, plans, REST answers or exceptions: `***` stands in their place."""
+"""Replaces credentials in logs, plans, REST answers and exceptions by `***`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options of a table, WITH ('key' = 'value', ...), read by its connector; what nobody reads is refused.
+"""The options of a table, WITH ('key' = 'value', ...), read by its connector; options that no code reads are refused.
 
 `${env:NAME}` and `${file:PATH}` stand for what a variable or a file holds. They are looked up here, when a statement
 uses the table: the catalog keeps them as they are written.

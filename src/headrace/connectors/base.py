@@ -1,4 +1,4 @@
-"""What a source and a sink are, to users who write one and to the runtime.
+"""The interfaces of sources and sinks, for users who write one and for the runtime.
 
     driver                                  worker
     Source --create_enumerator--> SplitEnumerator.plan() -> Slice ---> SourceReader.read(slice) -> records

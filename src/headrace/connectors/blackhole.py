@@ -1,4 +1,4 @@
-"""A sink that takes everything and keeps nothing: for measuring the rest of a job."""
+"""A sink that discards everything: for measuring the rest of a job."""
 
 from __future__ import annotations
 

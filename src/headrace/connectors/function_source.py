@@ -1,4 +1,4 @@
-"""Sources and sinks made of plain functions, for systems nobody has written a connector for.
+"""Sources and sinks made of plain functions, for systems that have no connector.
 
 They ask for the least that the guarantees need: of a source, that it can be read again from a position; of
 a sink, that a record which comes twice does no harm. For more, subclass `Source` or `Sink`.

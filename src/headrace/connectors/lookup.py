@@ -1,4 +1,4 @@
-"""What lookups of outside tables have in common: a cache of what was found, as Flink's `lookup.partial-cache.*`."""
+"""What lookups of external tables have in common: a cache of what was found, as Flink's `lookup.partial-cache.*`."""
 
 from __future__ import annotations
 

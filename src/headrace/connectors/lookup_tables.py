@@ -1,4 +1,4 @@
-"""Tables that a query looks rows up in, as its own rows come: Flink's options, caches, retries, calls side by side.
+"""Tables in which a query looks up rows: Flink's options, caches, retries, and concurrent calls.
 
     keys of a batch -> the cache of this process -> the connector, for those that it does not know -> rows of each key
 

@@ -1,4 +1,4 @@
-"""The one step up: handing a job to whatever runs it.
+"""The protocol by which a job is passed to what runs it: the only upward step between the layers.
 
 The API knows the Protocol below and a name; the executor itself is imported when a job is submitted, so a
 program can be built, explained and tested without Spark.

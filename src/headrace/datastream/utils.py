@@ -1,4 +1,4 @@
-"""Small things of PyFlink's ``pyflink.datastream.utils`` that mean something without a JVM."""
+"""The functions of ``pyflink.datastream.utils`` that make sense without a JVM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The errors behind an error."""
+"""Finds the causes of an error."""
 
 from __future__ import annotations
 

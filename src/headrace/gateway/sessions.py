@@ -1,4 +1,4 @@
-"""The sessions of a gateway: how many there may be, and when those end that nobody uses."""
+"""The sessions of a gateway: how many there may be, and when unused ones are closed."""
 
 from __future__ import annotations
 

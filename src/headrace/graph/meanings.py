@@ -1,4 +1,4 @@
-"""What the nodes of a table job mean, whatever else is in the job: state is found again by it when a query has changed.
+"""What the nodes of a table job mean, whatever else is in the job: by this, a changed query finds its state again.
 
 A node that keeps rows means what it does to which columns of which inputs, with all conditions on the way. Its place
 in the plan, names of columns, and what is done with its result do not count. So a query keeps its state if it gets

@@ -1,4 +1,4 @@
-"""What an executor takes of memory, as Spark tells and REST shows it."""
+"""The memory use of an executor, as Spark reports it and REST shows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Timers of a keyed operator: registered in the scope of a key and a namespace, called back when time has come."""
+"""Timers of a keyed operator: registered for a key and a namespace, called back when they are due."""
 
 from __future__ import annotations
 

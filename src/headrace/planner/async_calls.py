@@ -1,4 +1,4 @@
-"""Tells the asynchronous functions of a job how they are called."""
+"""Sets how the asynchronous functions and lookups of a job are called."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["with_settings"]
 
 
 def with_settings(nodes: Sequence[TableNode], settings: AsyncSettings, lookups: LookupSettings) -> None:
-    """Tell the asynchronous functions and lookups of a job how they are called."""
+    """Give the asynchronous functions and lookups of a job their settings."""
     for call in _calls(nodes):
         if isinstance(call.function, OpenedAsyncFunction):
             call.function.settings = settings

@@ -1,4 +1,4 @@
-"""MATCH_RECOGNIZE in BATCH mode: Spark sorts and lists the rows of each key, and Python looks for the pattern in them.
+"""MATCH_RECOGNIZE in BATCH mode: Spark sorts and lists the rows of each key, and Python finds the pattern in them.
 
 The function gives places in the list for values of rows, so that Spark takes them out of it, whatever their types; and
 the values of aggregates. It runs what the streaming operator runs, over all rows at once.

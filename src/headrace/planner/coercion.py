@@ -1,4 +1,4 @@
-"""Which types go together: the common type of several, what is compared as what, what casts there are.
+"""Which types are compatible: the common type of several, comparisons, and casts.
 
 Follows Flink 2: integers are DECIMALs of 3, 5, 10 and 19 digits beside a DECIMAL; strings become numbers or times
 where they are compared with them; a TIMESTAMP is never compared with a DATE.

@@ -1,4 +1,4 @@
-"""What EXPLAIN ESTIMATED_COST says: how many rows an operator gives, and what it costs to get there.
+"""The estimates of EXPLAIN ESTIMATED_COST: how many rows an operator gives, and what that costs.
 
 Nobody knows the tables, so these are guesses from the plan alone, by fixed shares: good for comparing two plans of one
 query, and for nothing else. A table counts as a hundred million rows, as in Flink, unless its options say how many.

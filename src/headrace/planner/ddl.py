@@ -1,4 +1,4 @@
-"""Carries out statements about the catalog: the manager is changed, or rows come back to be shown."""
+"""Executes statements about the catalog: changes the catalog manager, or returns rows to show."""
 
 from __future__ import annotations
 

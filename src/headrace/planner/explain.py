@@ -1,4 +1,4 @@
-"""EXPLAIN: the query as it was read, and the operators that came of it.
+"""EXPLAIN: the query as it was parsed, and the operators that execute it.
 
 == Optimized Physical Plan ==
 GroupAggregate(groupBy=[user], select=[user, COUNT(*) AS n], changelogMode=[I,UA])

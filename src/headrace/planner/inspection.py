@@ -1,4 +1,4 @@
-"""Carries out statements that look at the catalog: SHOW and DESCRIBE give rows."""
+"""Executes SHOW and DESCRIBE: statements that look at the catalog and return rows."""
 
 from __future__ import annotations
 

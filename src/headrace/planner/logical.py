@@ -1,4 +1,4 @@
-"""The logical tree: what a query asks for, in relational terms, before anybody decides how to run it.
+"""The logical tree: what a query asks for, in relational terms, before it is decided how to run it.
 
 The binder makes it from SQL and the Table API from its calls; rules rewrite it. Nodes are values: frozen, with
 `inputs` and a `schema` that follows from their parts. A field of a schema may be a *time attribute*, which

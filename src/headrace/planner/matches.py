@@ -1,4 +1,4 @@
-r"""MATCH_RECOGNIZE parted among those who compute it: Spark what is about one row, the operator what is about several.
+r"""Divides MATCH_RECOGNIZE: Spark computes what is about one row, the operator what is about several.
 
     B AS UPPER(B.name) = 'X' AND B.v + 1 > LAST(A.v, 1) * 2
          \____ c4, Spark ___/    \_ c5 _/   \_ c6 of A's row _/     Python compares c5 with c6, and says AND

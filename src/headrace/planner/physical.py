@@ -1,4 +1,4 @@
-"""Physical nodes: the operators a query is made of, each with the columns it gives and what it works on.
+"""Physical nodes: the operators of a query, each with its columns and what it works on.
 
 Made of the logical tree by `headrace.planner.rules`; the changelog inference says of each node which kinds of rows
 it emits; `headrace.planner.translate` turns it into a job. A node is compared by identity: it may be the input of

@@ -1,4 +1,4 @@
-"""The way in for SQL text: `parse_statements`, then `bind` one by one.
+"""The entry point for SQL text: `parse_statements`, then `bind` one by one.
 
 One by one, because a statement may need what the one before it has created.
 """

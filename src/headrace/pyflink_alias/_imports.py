@@ -1,4 +1,4 @@
-"""What PyFlink's modules have from each other, which the alias looks up where it is.
+"""Names that PyFlink's modules import from each other, and where the alias finds them.
 
 Written by tests/parity/record_imports.py: modules with the modules whose names they have.
 """

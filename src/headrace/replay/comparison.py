@@ -1,4 +1,4 @@
-"""What a replay did, beside what the job did: sinks record by record, state entry by entry, and where time stands."""
+"""Compares a replay with the original run: sinks record by record, state entry by entry, and watermarks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds the recording of a job, from whatever a user has at hand."""
+"""Finds the recording of a job, from its directory, a checkpoint, a savepoint or a running job."""
 
 from __future__ import annotations
 

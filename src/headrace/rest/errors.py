@@ -1,4 +1,4 @@
-"""Errors that are answers: an HTTP status and the words that go with it."""
+"""Errors that are answers: an HTTP status, and the message in the body."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Endpoints, and how a path finds its own."""
+"""Endpoints, and how the endpoint of a path is found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may ask, and how much: token, origin, host, rate. All of it is decided before a request is routed."""
+"""Which requests are allowed: token, origin, host, rate. All of it is decided before a request is routed."""
 
 from __future__ import annotations
 

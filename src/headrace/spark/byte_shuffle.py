@@ -1,4 +1,4 @@
-"""Spark's shuffle for buffers of bytes, over the RDD API: python stages say themselves which partition gets each.
+"""Spark's shuffle for buffers of bytes, over the RDD API: Python stages choose the partition of each buffer.
 
 A stage yields, in turn, a partition number and a buffer, which is just what Spark's pairwise shuffle takes. No
 serializer of PySpark touches them on the way.

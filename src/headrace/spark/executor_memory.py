@@ -1,4 +1,4 @@
-"""What executors take of memory: Java's heap, what is beside it, and their Python processes.
+"""The memory that executors use: Java's heap, memory outside of it, and their Python processes.
 
 Spark's executors tell the driver with their heartbeats, and only the most they ever had. A local Spark is asked itself.
 """

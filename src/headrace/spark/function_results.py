@@ -1,4 +1,4 @@
-"""What Python functions of a query return, held against the type they declare.
+"""Compares what Python functions of a query return with the type that they declare.
 
 Spark would take some values of another type for what they look like, and fail on others without a word about the
 function.

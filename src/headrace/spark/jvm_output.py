@@ -1,4 +1,4 @@
-"""What Spark's Java process writes to its standard error, on its way to ours and to the application's log.
+"""Passes what Spark's Java process writes to its standard error to ours and to the application's log.
 
 Java gets the end of a pipe instead of our own standard error. So its lines come out whole and wherever
 `sys.stderr` leads at that moment, beside the progress display of the command line. Its greetings do not come out at

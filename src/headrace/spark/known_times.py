@@ -1,4 +1,4 @@
-"""Event time that a source knows before its rows are read, as the footers of Parquet files tell it.
+"""Event time that a source knows before its rows are read, from the footers of Parquet files.
 
 To find the highest time among all rows costs up to as much as to read them.
 """

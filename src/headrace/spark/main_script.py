@@ -1,4 +1,4 @@
-"""Whose `__main__` it is: the classes of a program's main script, where jobs of several programs share a process.
+"""The classes of a program's main script, where jobs of several programs share a process and its `__main__`.
 
 Records and state are pickled by reference: `__main__.Order`. In a session two programs may each have a class of that
 name, and neither must get the other's. A worker runs one task at a time, so the classes of the task's program are put

@@ -1,4 +1,4 @@
-"""Masters: what may stand in `headrace.spark.master`, and whether the cluster behind it can be there at all.
+"""Masters: what `headrace.spark.master` may be, and whether the cluster can be reached.
 
 Spark itself takes a minute to say that nobody answers at an address, and does not say which. So it is tried before.
 """

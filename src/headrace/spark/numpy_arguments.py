@@ -1,4 +1,4 @@
-"""Numpy's values as arguments of calls to Java, told from others without PySpark's test kit.
+"""Numpy's values as arguments of calls to Java, recognized without PySpark's test kit.
 
 PySpark asks its test kit, for every argument, whether there is numpy. That imports pandas and all of Spark SQL, half a
 second that every job would begin with.

@@ -1,4 +1,4 @@
-"""Placement: on several hosts, a subtask is wanted where it was before, because its copy of state is there.
+"""Placement: on several hosts, a subtask is preferably run where it was before, because its copy of state is there.
 
 Spark has no way to say so for the output of a shuffle. But it prefers to run a task where cached data of it lies, so
 every level gets a cached RDD without records, cut like the shuffle, and is the union of both:

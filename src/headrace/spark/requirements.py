@@ -1,4 +1,4 @@
-"""What epochs rely on in a Spark context, whoever has made it, and what is refused or overridden if it is otherwise.
+"""What epochs require of a Spark context, whoever has created it, and what is refused or overridden.
 
 A context that headrace starts gets these settings. One that a program brings along was started with others, and most of
 Spark's settings are read once, at its start: those are checked, and refused with what to set. What belongs to a session

@@ -1,4 +1,4 @@
-"""What a job on Spark takes however its epochs run: the packed job, its group, compaction beside them, the end."""
+"""What all runners of jobs on Spark share: the packed job, its job group, compaction in parallel, the end."""
 
 from __future__ import annotations
 

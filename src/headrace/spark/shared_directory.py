@@ -1,4 +1,4 @@
-"""Makes sure that every executor sees the job's directory: a checkpoint is of no use where others cannot read it.
+"""Makes sure that every executor sees the job's directory: a checkpoint is useless where others cannot read it.
 
 Before an epoch runs on executors that were not seen so far, the driver writes a file into the directory, every executor
 reads it and writes one of its own, and the driver reads those:

@@ -1,4 +1,4 @@
-"""Event time by split: how far it came in the rows of each slice that a subtask of a scan read.
+"""Event time by split: how far it advanced in the rows of each slice that a subtask of a scan read.
 
 Splits of a source such as Kafka go on side by side, each at a pace of its own. If the furthest said what time it is,
 rows of the others would be late that are in order; so the slowest says it, as in Flink.

@@ -1,4 +1,4 @@
-"""The process that Spark forks its python workers from, with everything a worker needs imported before.
+"""The process that Spark forks its Python workers from, with everything a worker needs already imported.
 
 A worker that Spark starts by itself imports our modules first, half a second of processor time; and one that failed is
 never used again. Workers forked from here have the modules from the beginning, and share their memory. Spark runs it as

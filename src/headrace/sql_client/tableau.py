@@ -1,4 +1,4 @@
-"""Rows below each other, printed as they come: what scripts and short answers use."""
+"""Rows printed one below the other as they arrive: for scripts and short answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the entries of keyed state are called in the store.
+"""The names of the entries of keyed state in the store.
 
     value     group | key                       list     group | length, key | version of the chunk
     map       group | length, key | map key     (an entry's map key is kept with its value, to be iterated)

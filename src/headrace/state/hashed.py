@@ -1,4 +1,4 @@
-"""Keys as rows of 64-bit numbers: how equal ones are brought together.
+"""Keys as rows of 64-bit numbers, and how equal ones are found.
 
 The first two are what Spark makes of a key (`spark/row_keys.py`), and are different for different keys. Further ones
 tell rows of one key apart, such as the end of a window. All of them are compared.

@@ -1,4 +1,4 @@
-"""Timers as keyed state: what was asked for, and in which order it falls due.
+"""Timers as keyed state: what was registered, and in which order it becomes due.
 
     storage key   group | time | length, key | length, namespace        value: key and namespace, pickled
 

@@ -1,4 +1,4 @@
-"""State with a time to live: entries that end some time after they were last written, or read.
+"""State with a time to live: entries that expire some time after they were last written, or read.
 
     stored     value     time | value                        an entry's time is that of its last access, in ms of
                list      length, time | element | ...        processing time; it has ended when time + ttl <= now,

@@ -1,4 +1,4 @@
-"""From stored entries to rows that a person can read: one row per value, list element, map entry and timer."""
+"""From stored entries to readable rows: one row per value, list element, map entry and timer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes a new savepoint out of another: operators dropped or called otherwise, values changed. The old one stays."""
+"""Makes a new savepoint out of another: operators dropped or renamed, values changed. The old one stays."""
 
 from __future__ import annotations
 

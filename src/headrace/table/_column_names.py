@@ -1,4 +1,4 @@
-"""What columns of the Table API are called that the program gives no name.
+"""Names of columns of the Table API that the program does not name.
 
 As in Flink: `_c2` by their place, aggregations that stand alone `EXPR$0` by their turn, columns of another type
 `n-STRING`, fields of columns `address$city`. In SQL all of them are `EXPR$` and their place.

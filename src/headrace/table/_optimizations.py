@@ -1,4 +1,4 @@
-"""Options about how changes are gathered: checked together, and told by EXPLAIN where they were set."""
+"""Options about mini-batches and phases of aggregations: checked together, and shown by EXPLAIN if they are set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Units of time, and what functions of JSON do in doubt: the words that expressions take, under PyFlink's names."""
+"""Units of time, and options of JSON functions: the constants that expressions take, under PyFlink's names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a table environment is made with."""
+"""The settings that a table environment is created with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What EXPLAIN shows beside the plan."""
+"""What EXPLAIN shows in addition to the plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a compiled plan is: in a file, or at hand as JSON."""
+"""Where a compiled plan is: in a file, or given as JSON."""
 
 from __future__ import annotations
 

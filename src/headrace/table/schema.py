@@ -1,4 +1,4 @@
-"""`Schema`: the columns of a table before they are looked at, as a program writes them down."""
+"""`Schema`: the columns of a table as a program declares them, before they are checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which SQL is spoken."""
+"""The dialects of SQL, under PyFlink's name."""
 
 from __future__ import annotations
 

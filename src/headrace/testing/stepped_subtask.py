@@ -1,4 +1,4 @@
-"""A live subtask without threads and sockets: its loop takes a turn when somebody says so.
+"""A live subtask without threads and sockets: tests run its loop turn by turn.
 
 What it says to the driver, and what it sends, goes to whoever drives it. The loop itself, with mailbox, alignment and
 task, is the real one.

@@ -1,4 +1,4 @@
-"""Where headrace keeps what it can make again: compiled classes, archives of classes."""
+"""The directory for what headrace can create again: compiled classes, archives of classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The clock on the wall, as everything here counts it."""
+"""The wall clock, as everything here counts it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where space may run out: the one place that makes a `DiskFullError` of what systems and libraries say then.
+"""Full disks: the one place that makes a `DiskFullError` of what systems and libraries report.
 
     with watching_space(directory, "the copy of state", "set headrace.state.local-dir to ..."):
         ...                      ENOSPC, EDQUOT -> DiskFullError, with directory, host, bytes needed and bytes free

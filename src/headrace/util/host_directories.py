@@ -1,4 +1,4 @@
-"""Directories that headrace makes on a host, and how they are removed when nobody is left to do it.
+"""Directories that headrace makes on a host, and how they are removed when no process uses them any more.
 
     <parent>/headrace-<what>/         mode 0700: nobody else can read or write what is in it
         owner.json                    who made it: job, user, host, process

@@ -1,4 +1,4 @@
-"""Members of PyFlink's classes that headrace does not have: whoever asks for one is told so."""
+"""Members of PyFlink's classes that headrace does not have: accessing one raises an error that says so."""
 
 from __future__ import annotations
 

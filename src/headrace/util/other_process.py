@@ -1,4 +1,4 @@
-"""Python programs that run in a process of their own, because they may end it."""
+"""Python programs that run in a process of their own, because they may crash it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who has the terminal: what is printed in several parts, such as the frame of a table, is not to be interrupted.
+"""Who may write to the terminal: what is printed in several parts, such as the frame of a table, is not interrupted.
 
 with holding():          print rows ... print the last border
 when_free(say_finished)  at once, or when nobody holds it any more

@@ -1,4 +1,4 @@
-"""Errors of users without the dozen frames between their call and the line that found them.
+"""Tracebacks of users' errors, without headrace's frames between their call and the check that failed.
 
 In an interactive session, the traceback of an error is what people read first. Whatever is wrong with a statement or a
 program is in its message, and the frames that matter are the user's own; errors that are headrace's keep all of theirs.

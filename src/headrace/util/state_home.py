@@ -1,4 +1,4 @@
-"""Where a process keeps what outlives a process: logs, and archives of a session."""
+"""The directory for what outlives a process: logs, and archives of a session."""
 
 from __future__ import annotations
 

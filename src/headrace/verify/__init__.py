@@ -1,4 +1,4 @@
-"""`headrace verify`: a user's job, run many times under a seeded adversary, always with the same result or else.
+"""`headrace verify`: runs a user's job many times under faults drawn from seeds, and compares the results.
 
     inputs.py        the job's input, read once and bounded; cut, mixed and reordered for every run
     capture.py       sinks that remember what was committed to them

@@ -1,4 +1,4 @@
-"""Sinks that remember what was committed to them, in the place of a job's own."""
+"""Sinks that remember what was committed to them, in place of a job's own sinks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Time during a verified run: the engine's clock is the same in all runs, and the clock on the wall is off by days.
+"""Time during a verified run: the engine's clock is the same in all runs, and the wall clock is off by days.
 
 Processing time cannot make two runs differ then (`passing_time.py`). A function that reads the clock itself, with
 `time.time()` or `datetime.now()`, gets another time in every run, and shows.

@@ -1,4 +1,4 @@
-"""Makes a difference small: the fewest events and records that still show it."""
+"""Reduces a difference to the fewest events and records that still show it."""
 
 from __future__ import annotations
 

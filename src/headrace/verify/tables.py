@@ -1,4 +1,4 @@
-"""Jobs with tables under verification: they run on Spark, with their own sources, and changelogs count by what is left.
+"""Verification of jobs with tables: they run on Spark with their own sources; the final rows are compared.
 
     scenario -> SparkExecutor, with captured sinks -> +I, -U, +U, -D of each epoch -> the rows that are left
 

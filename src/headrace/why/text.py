@@ -1,4 +1,4 @@
-"""The answer for a terminal: the row, then what each operator did for it, then the input, then where history ends."""
+"""The answer for a terminal: the row, what each operator did for it, the input, and where the history ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that windows ask about records. A plain callable does wherever one of these is expected."""
+"""Functions that windows call with records. A plain callable works wherever one of these is expected."""
 
 from __future__ import annotations
 

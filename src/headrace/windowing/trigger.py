@@ -1,4 +1,4 @@
-"""What a trigger is: when the contents of a window are given to its function, and when they are forgotten.
+"""What a trigger is: when the function of a window gets its contents, and when they are discarded.
 
     on_element          |                      FIRE             compute, keep the contents
     on_event_time       |--> TriggerResult --> PURGE            forget the contents

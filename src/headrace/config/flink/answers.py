@@ -1,4 +1,4 @@
-"""What headrace makes of a key of Flink's that is not one of its own options.
+"""What headrace does with a key of Flink's that is not one of its own options.
 
     mapped       stands for settings of Spark or variables of the environment, and is turned into them
     no effect    asks for nothing that a result or an operator could miss; setting it is pointed out once

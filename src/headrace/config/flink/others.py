@@ -1,4 +1,4 @@
-"""Keys of Flink's that change nothing here, and keys that ask for something that is not there.
+"""Keys of Flink's that have no effect here, and keys that ask for something that headrace does not have.
 
 A key is *without effect* if nobody misses anything: it tunes a part that Spark or headrace does not have. It is
 *refused* if a program or an operator relies on it: results, security, where output or logs go, who is told.

@@ -1,4 +1,4 @@
-"""Materialized tables: how far they may be behind their queries, and how they keep up. Flink's keys."""
+"""Materialized tables: how far they may lag behind their queries, and how they are kept up to date. Flink's keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics: what is measured beside the usual, and how it is called."""
+"""Metrics: what is measured in addition to the standard ones, and how metrics are named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the files of a sink are named, when they are closed, and what would put small ones together.
+"""How the files of a sink are named, when they are closed, and how small ones are compacted.
 
 A rolling policy is asked by the committer, and its answer depends on its arguments alone: see `_parts`.
 """

@@ -1,4 +1,4 @@
-"""A part of a file as a split, and what can be wrong with the file when its turn comes."""
+"""A part of a file as a split, and what can be wrong with the file when it is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of a table that its files do not contain: values of directories `day=2024-02-29`, and what a file is like.
+"""Columns of a table that its files do not contain: values of directories `day=2024-02-29`, and metadata of files.
 
 Spark's readers find them by themselves. This is for files that workers read.
 """

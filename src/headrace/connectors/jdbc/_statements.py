@@ -1,4 +1,4 @@
-"""SQL with `?` for values, as JDBC has it, in the spelling of the driver at hand; and upserts."""
+"""SQL with `?` for values, as JDBC has it, in the syntax of the driver that is used; and upserts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`jdbc:` URLs, and SQLAlchemy's, as one thing; and how to speak of them without the password."""
+"""`jdbc:` URLs and SQLAlchemy's, and how they are shown without the password."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`JdbcLookup`: the rows of a table under a key, asked for when a record needs them, and remembered."""
+"""`JdbcLookup`: looks up the rows of a table by key when a record needs them, and caches them."""
 
 from __future__ import annotations
 

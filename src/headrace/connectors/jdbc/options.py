@@ -1,4 +1,4 @@
-"""What a program says about a database and how to write to it. Passwords are in no repr."""
+"""The options of a database connection and of writing to it. No repr contains a password."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`JdbcSource`: the rows of a table, in ranges that are read side by side.
+"""`JdbcSource`: the rows of a table, in ranges that are read in parallel.
 
     table      id  1 ......... 250 | 251 ....... 500 | 501 ...... 1000      partition column, in so many ranges
     split 1        |----------->                                             position: the key of the last row read

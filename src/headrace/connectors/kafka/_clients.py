@@ -1,4 +1,4 @@
-"""Clients of Kafka: how they are made, and what is said when something is wrong with them."""
+"""Clients of Kafka: how they are created, and how their errors are explained."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Publishes what writers have staged: the share of each subtask in a transaction of its own, side by side.
+"""Publishes what writers have staged: the share of each subtask in a transaction of its own, in parallel.
 
 A transaction of librdkafka ends with the client that has begun it, and a worker may be gone after its epoch. So writers
 stage records, and when the checkpoint is complete, each subtask's share is written under the subtask's own id

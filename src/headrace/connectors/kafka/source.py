@@ -1,4 +1,4 @@
-"""`KafkaSource`: topics as a stream, exactly once, whatever is run again.
+"""`KafkaSource`: topics as a stream, exactly once, even if epochs run again.
 
     driver   enumerator: which partitions are there, how far do they go -> a slice [start, end) of each, an epoch
     worker   reader: a consumer per partition, kept between epochs; reads the slice, prefetches the next

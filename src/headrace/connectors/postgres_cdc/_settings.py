@@ -1,4 +1,4 @@
-"""What a `PostgresCdcSource` is made with."""
+"""The settings of a `PostgresCdcSource`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which changes the initial snapshot of a table already has: those of transactions that it saw.
+"""Decides which changes the initial snapshot of a table already contains: those of transactions that it saw.
 
     key      ... 500 | 501 ...            a range of the table for each snapshot that it was read with
     snapshot   10:14:12 | 17:17:          PostgreSQL's own words: xmin:xmax:transactions that were running

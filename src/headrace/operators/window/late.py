@@ -1,4 +1,4 @@
-"""Records that come after their windows are gone: counted, or handed on under a tag."""
+"""Records that arrive after their windows are gone: counted, or emitted to a side output."""
 
 from __future__ import annotations
 

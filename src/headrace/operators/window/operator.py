@@ -1,4 +1,4 @@
-"""The window operator: every record into its windows, every window to its trigger, results when it says so.
+"""The window operator: puts records into windows, asks triggers, and emits results when windows fire.
 
 It follows Flink's WindowOperator step by step: assign, merge, skip what is late, add, ask the trigger, fire and purge,
 clean up when the watermark has passed the window's end by the allowed lateness.

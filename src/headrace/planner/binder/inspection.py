@@ -1,4 +1,4 @@
-"""Statements that look at what there is, choose from it, or speak to jobs: SHOW, DESCRIBE, USE, STOP."""
+"""Binds SHOW, DESCRIBE, USE and STOP: statements that show the catalog, choose from it, or manage jobs."""
 
 from __future__ import annotations
 

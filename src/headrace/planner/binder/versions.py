@@ -1,4 +1,4 @@
-"""Versioned tables: what tells the rows of a table apart whose versions another one is joined with.
+"""Versioned tables: the key of a table whose versions another one is joined with.
 
 A table has versions if it has a primary key, or is the last row of each key by event time (a deduplication), and an
 event time that says since when a version holds.

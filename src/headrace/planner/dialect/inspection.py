@@ -1,4 +1,4 @@
-"""The grammar of statements that look at what there is, choose from it, or speak to jobs: SHOW, DESCRIBE, USE, STOP."""
+"""The grammar of SHOW, DESCRIBE, USE and STOP: statements that show the catalog, choose from it, or manage jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Built-in functions: their names, what they take and give by Flink's rules, and how Spark says them.
+"""Built-in functions: their names, their arguments and results by Flink's rules, and their Spark SQL.
 
 Emission keeps Flink's meaning, not Spark's; it counts on `spark.sql.ansi.enabled=false`, whose arithmetic and
 casts of numbers are Java's, as Flink's are, and raises errors itself where Flink does.

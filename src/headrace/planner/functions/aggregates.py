@@ -1,4 +1,4 @@
-"""Aggregate and ranking functions: what they take, and the type of what they give."""
+"""Aggregate and ranking functions: their arguments, and the types of their results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CASE and its like, casts, and functions of types."""
+"""CASE and similar functions, casts, and functions of types."""
 
 from __future__ import annotations
 

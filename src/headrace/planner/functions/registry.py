@@ -1,4 +1,4 @@
-"""All built-in functions by name, and how modules of the registry write them down."""
+"""All built-in functions by name, and how modules of the registry declare them."""
 
 from __future__ import annotations
 

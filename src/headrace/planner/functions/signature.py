@@ -1,4 +1,4 @@
-"""What the registry keeps of a function: how it is called, what comes out, and how Spark says it.
+"""What the registry keeps about a function: how it is called, its result, and its Spark SQL.
 
 A signature is written the way the documentation shows it, and read from there:
 

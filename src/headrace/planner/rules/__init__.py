@@ -1,4 +1,4 @@
-"""Rewrites of the logical tree and its way to physical nodes: a rule is a function, in a file with its kin.
+"""Rewrites of the logical tree, and its conversion to physical nodes: a rule is a function, next to similar ones.
 
 `REWRITES` run until none has anything to do; then columns are pruned; then every node is converted by the first of
 `CONVERSIONS` that knows it.

@@ -1,4 +1,4 @@
-"""Joins: pairs of equal columns become the key rows meet by, what is left is looked at for each pair.
+"""Joins: pairs of equal columns become the keys, and the rest of the condition is checked for each pair.
 
 A join whose condition says that both rows are in the same window is a window join: it is done when the window is
 over, and keeps nothing beyond.

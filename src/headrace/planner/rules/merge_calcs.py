@@ -1,4 +1,4 @@
-"""Two filters, or two projections, in a row are one."""
+"""Merges two consecutive filters, or two projections, into one."""
 
 from __future__ import annotations
 

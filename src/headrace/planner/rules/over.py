@@ -1,4 +1,4 @@
-"""OVER without a condition on a row number: each row with what functions say of the rows before it.
+"""OVER without a condition on a row number: each row with the results of functions over the rows before it.
 
 Functions of the same partition and order are one operator, whatever their frames; others follow after it. By a time
 attribute rows come out once and for all; by another column every row that comes or goes may change others.

@@ -1,4 +1,4 @@
-"""Columns that nobody reads are left out as early as possible: what is not there is not shuffled and not kept.
+"""Removes unused columns as early as possible, so that they are neither exchanged nor kept in state.
 
 Goes from the sink down with the set of columns that are needed, and puts a projection under every node that keeps
 state wherever its input has more.

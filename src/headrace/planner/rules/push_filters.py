@@ -1,4 +1,4 @@
-"""A condition is looked at as early as it can be: rows that drop out there cost nothing above, and no state.
+"""Checks conditions as early as possible: rows that are dropped there cost nothing later, and no state.
 
 It never passes a watermark: rows that are filtered out still say how far time has advanced.
 """

@@ -1,4 +1,4 @@
-"""OVER: rows with what functions say of those before them."""
+"""OVER: rows with the results of functions over the rows before them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes by the order of rows: top-N, deduplication, sorting; and full changelogs of upserts."""
+"""Operators that depend on the order of rows: top-N, deduplication, sorting; and full changelogs of upserts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The SQL gateway: Flink's protocol, versions 1 to 4, for its SQL client, its JDBC driver and everybody else.
+"""The SQL gateway: Flink's protocol, versions 1 to 4, for its SQL client, its JDBC driver and other clients.
 
 POST /sessions                                                 a session, with its own catalogs and options
 POST /sessions/:s/statements                                   a statement starts

@@ -1,4 +1,4 @@
-"""How operations get on and end, as Flink's clients read it."""
+"""The progress and results of operations, as Flink's clients read them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parallelism: what a job has, and another one from the next epoch on."""
+"""Parallelism: what a job has, and how to change it from the next epoch on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Task managers: Spark's executors, as Flink's clients want to see them."""
+"""Task managers: Spark's executors, in the form that Flink's clients expect."""
 
 from __future__ import annotations
 

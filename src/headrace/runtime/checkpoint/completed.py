@@ -1,4 +1,4 @@
-"""The completed checkpoints of a job: how many stay, what they hold on to, and what goes when the job ends.
+"""The completed checkpoints of a job: how many are kept, which files they use, and what is deleted when the job ends.
 
 A state file is held by the live state, by checkpoints that stay, and by those being written. When its last holder
 lets go it is free. The store only says what is free; whoever runs the job deletes it, after the new checkpoint is

@@ -1,4 +1,4 @@
-"""A changed SQL job and a checkpoint of the job it was: which operators go on, and what happens to the others.
+"""A changed SQL job and a checkpoint of its earlier version: which operators keep their state, and which do not.
 
 Operators of table jobs have ids by what they mean (`graph.meanings`), so what means the same finds its state. An
 operator that finds none, and whose sources go on where they were, would see the rest of its input only: it has

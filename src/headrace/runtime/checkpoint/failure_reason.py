@@ -1,4 +1,4 @@
-"""Why a checkpoint can fail: a closed set, each with what is said and whether it counts against the job."""
+"""Why a checkpoint can fail: a closed set, each with its message and whether it counts against the job."""
 
 from __future__ import annotations
 

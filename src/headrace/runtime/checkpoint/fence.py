@@ -1,4 +1,4 @@
-"""Which checkpoints of former leaders count, and which are about to go.
+"""Which checkpoints of former leaders count, and which are about to be deleted.
 
     <job's directory>/fence-<token>                   the checkpoints that leader found when it took over
     <job's directory>/dropped-<token>-chk-<n>-<m>     leader <token> is about to delete checkpoint n of leader m

@@ -1,4 +1,4 @@
-"""How a job ends, and what its next start makes of it.
+"""How a job ended, and what its next start does.
 
     ended as       next start, with high availability
     --------       ----------------------------------

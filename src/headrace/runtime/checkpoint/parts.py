@@ -1,4 +1,4 @@
-"""Which part of a checkpoint is whose: sizes by vertex and subtask, from the checkpoint's metadata."""
+"""The sizes of a checkpoint by vertex and subtask, from its metadata."""
 
 from __future__ import annotations
 

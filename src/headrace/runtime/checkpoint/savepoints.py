@@ -1,4 +1,4 @@
-"""Savepoints, which stand alone: the files that they name are copies beside them.
+"""Savepoints, which do not depend on other files: the files that they name are copies next to them.
 
 <target>/savepoint-<job id's first 6>-<random>/
     _metadata                        written last: without it the savepoint is not complete

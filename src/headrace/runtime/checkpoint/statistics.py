@@ -1,4 +1,4 @@
-"""What is remembered of checkpoints: counts, summaries, the last ones in detail. What REST and the web UI show.
+"""Statistics of checkpoints: counts, summaries, the last ones in detail. REST and the web UI show them.
 
 Names are those of Flink's REST answers where there is one. Between epochs nothing has to be aligned, so what Flink says
 about alignment, processed and persisted data is 0 there; live jobs measure it.

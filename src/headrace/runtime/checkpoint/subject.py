@@ -1,4 +1,4 @@
-"""The running job as its checkpoints see it: what a snapshot is made of, and who hears that it is complete."""
+"""The running job as its checkpoints see it: what a snapshot consists of, and who is notified when it is complete."""
 
 from __future__ import annotations
 

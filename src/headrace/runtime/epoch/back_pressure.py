@@ -1,4 +1,4 @@
-"""How subtasks spend an epoch: at work, held up by what follows them, or idle.
+"""How subtasks spend an epoch: busy, back-pressured or idle.
 
 The levels of an epoch work one after the other, so each of them waits for the others whatever their speed. What counts
 as back pressure is only the part that a faster consumer would take away: how much longer the slowest of the vertices

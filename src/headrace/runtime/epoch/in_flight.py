@@ -1,4 +1,4 @@
-"""What a checkpoint names of the records that its barrier has overtaken: channel state, as files of subtasks.
+"""How a checkpoint describes the records that its barrier has overtaken: channel state, as files of subtasks.
 
     same shape      subtask 1  <-  the file of subtask 1, as it was: records and events by channel
     another shape   subtask 1  <-  the files of all subtasks; it takes the records that are its own now

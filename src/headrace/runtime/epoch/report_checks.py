@@ -1,4 +1,4 @@
-"""What the driver checks before it believes the reports of an epoch.
+"""What the driver checks before it accepts the reports of an epoch.
 
 There must be exactly one report of every subtask that was expected to report, and every consumer must have read what
 the reporting attempt of its producer wrote. If not, the epoch is run again: see docs/design/0005-attempts.md.

@@ -1,4 +1,4 @@
-"""TablePartition: what one subtask hands to a table. Rows leave the levels like reports, behind the last one."""
+"""TablePartition: the rows that one subtask sends to a table. They leave the levels like reports, at the end."""
 
 from __future__ import annotations
 

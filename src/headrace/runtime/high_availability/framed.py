@@ -1,4 +1,4 @@
-"""Small files that say of themselves whether they are whole: magic, length, checksum, then a struct as msgpack."""
+"""Small files that can be checked for damage: magic, length, checksum, then a struct as msgpack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs that have ended: what could be asked about each, kept as the answers themselves.
+"""Jobs that have ended: the answers to everything that could be asked about each.
 
     <directory>/<job id>        {"archive": [{"path": "/jobs/<job id>", "json": "{...}"}, ...]}
 

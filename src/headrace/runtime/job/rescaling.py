@@ -1,4 +1,4 @@
-"""Requests for another parallelism, from whoever asks to whoever answers."""
+"""Requests for another parallelism, and their answers."""
 
 from __future__ import annotations
 

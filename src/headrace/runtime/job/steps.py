@@ -1,4 +1,4 @@
-"""The steps of a job: carries out what `JobLifecycle` decides, and reports what came of it."""
+"""The steps of a job: carries out what `JobLifecycle` decides, and reports the results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flame graphs of one job: who asked for one, the samples that came in, and the tree they make.
+"""Flame graphs of one job: the requests for them, the samples that arrived, and the tree that they make.
 
     ask() -> nothing yet         plans carry `Sampling`, reports bring samples       ask() -> the recording
     |---------------------------- recording, some seconds -------------------------|--------- for a while ---|

@@ -1,4 +1,4 @@
-"""JobMonitor: adds up what the epochs of one job report, for whoever watches the job.
+"""JobMonitor: adds up what the epochs of one job report, for its observers.
 
 What subtasks did with their time (busy, back-pressured, idle) is said by `back_pressure`, epoch by epoch; here it is
 added up, as all else.

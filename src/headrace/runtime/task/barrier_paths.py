@@ -1,4 +1,4 @@
-"""Where the barriers of a live subtask go, and on which channels barriers come by."""
+"""Which channels a live subtask sends barriers on, and on which channels barriers reach it."""
 
 from __future__ import annotations
 

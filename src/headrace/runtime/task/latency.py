@@ -1,4 +1,4 @@
-"""Latency markers where they are timed: how long they were on their way from the source to each operator.
+"""Latency markers where they are timed: how long they took from the source to each operator.
 
     source ---- marker (planned at 12.000) ----> map: 35 ms ----> count: 80 ms ----> sink: 81 ms
 

@@ -1,4 +1,4 @@
-"""One partition of a level: the subtask that runs there, plus the buffers it only hands on.
+"""One partition of a level: the subtask that runs there, and the buffers that it only passes on.
 
 What comes out is for the next level, as (partition, buffer); from the last level, bare reports for the driver.
 """

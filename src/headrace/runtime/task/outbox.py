@@ -1,4 +1,4 @@
-"""Outbox: buffers that leave a live subtask. Whoever does not take them holds its loop, and that time is counted."""
+"""Outbox: buffers that leave a live subtask. Its loop waits for consumers that do not take them, which is timed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records that a barrier has overtaken: taken down while they arrive, written to a file, and read back.
+"""Records that a barrier has overtaken: recorded while they arrive, written to a file, and read back.
 
     channel 0   r r r B        a subtask is told to take its snapshot before r r r are processed: they are
     channel 1   r B r r        recorded, and so is what arrives until B has come on every channel

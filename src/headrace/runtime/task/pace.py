@@ -1,4 +1,4 @@
-"""Pace: hands a batch on in pieces while its records take their time, so that the clock is looked at in between.
+"""Pace: passes a batch on in pieces while its records take long, so that the clock is read in between.
 
     fast functions    [r] [r r r r r r r r] [r r r ... the rest]           nothing happens between the pieces
     slow functions    [r] . [r] . [r] . [r]                                . timers fire, generators give watermarks

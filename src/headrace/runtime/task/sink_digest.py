@@ -1,4 +1,4 @@
-"""SinkDigest: what a sink was given in an epoch, as one short hash per record.
+"""SinkDigest: what a sink received in an epoch, as one short hash per record.
 
 Hashes are small enough to keep for every recorded epoch, and tell which record of a replay differs.
 """

@@ -1,4 +1,4 @@
-"""Stack samples: what a task is doing, looked at from a thread beside it. Flame graphs are made of them.
+"""Stack samples: what a task is doing, sampled by another thread. Flame graphs are made of them.
 
     task's thread   ~~~~~~map~~~~~~~|~~reduce~~~|~~~~~~~ waits for a database ~~~~~~|
     sampler             ^     ^     ^     ^     ^     ^     ^     ^     ^     ^     ^      every few milliseconds

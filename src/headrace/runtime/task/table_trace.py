@@ -1,4 +1,4 @@
-"""The trace of tables: what is kept of the epochs of table jobs, so that their stateful nodes can be replayed.
+"""The trace of tables: what is recorded of the epochs of table jobs, so that their stateful nodes can be replayed.
 
     stage-...   what a stateful node received: its rows after Spark's part, the time, the clock
     sink-...    the rows that a sink got

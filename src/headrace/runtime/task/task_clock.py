@@ -1,4 +1,4 @@
-"""The clock of a task: the machine's, one that notes what it showed, or one that shows what was noted.
+"""The clock of a task: the machine's, one that records what it showed, or one that shows what was recorded.
 
 A task reads the clock between buffers and pieces, for timers, time to live and pace. These readings, with the size
 of the first piece, are all of an epoch that follows from neither its plan nor its input (`runtime/epoch/recording.py`).

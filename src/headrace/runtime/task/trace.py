@@ -1,4 +1,4 @@
-"""The trace of a task: what is kept of its epochs so that they can be replayed (`runtime/epoch/recording.py`)."""
+"""The trace of a task: what is recorded of its epochs so that they can be replayed (`runtime/epoch/recording.py`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one place where a store is made: by the settings, whichever it is."""
+"""Creates the store of a state backend from its settings."""
 
 from __future__ import annotations
 

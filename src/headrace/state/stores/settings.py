@@ -1,4 +1,4 @@
-"""Which store a job's state is kept in, and how it is set up: fixed when the job is submitted, shipped with it."""
+"""Which store a job's state is kept in, and its settings: fixed when the job is submitted, and sent with it."""
 
 from __future__ import annotations
 

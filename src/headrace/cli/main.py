@@ -15,6 +15,7 @@ from headrace.cli.config import config
 from headrace.cli.doctor import doctor
 from headrace.cli.errors import ExitCode, describe_error, exit_code_of
 from headrace.cli.info import info
+from headrace.cli.job_commands import cancel, checkpoint, list_jobs, rescale, stop
 from headrace.cli.logs import logs
 from headrace.cli.replay import replay
 from headrace.cli.run import run
@@ -23,7 +24,6 @@ from headrace.cli.session import session
 from headrace.cli.snapshots import checkpoints, savepoint
 from headrace.cli.sql import sql
 from headrace.cli.sql_gateway import sql_gateway
-from headrace.cli.steering import cancel, checkpoint, list_jobs, rescale, stop
 from headrace.cli.verify import verify
 from headrace.cli.version import show_version, version
 from headrace.cli.why import why

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from headrace.cli.job_commands import checkpoints, savepoint
 from headrace.cli.options import json_option
-from headrace.cli.steering import checkpoints, savepoint
 from headrace.cli.text import print_json, print_table, size_text
 from headrace.errors import HeadraceError, StateError
 

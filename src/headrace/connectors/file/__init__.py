@@ -3,7 +3,7 @@
     source:  source (files, splits, planning)  ->  _line_reader (text), _bulk (blocks of records)
     sink:    sink (declaration)  ->  _writer (stages segments)  ->  _committer (publishes parts)
              with _buckets (directories), _policies (names, rolling), _parts (what is full), staged_files (files)
-    formats: _formats (what a format is, text)  ->  parquet, orc (with _second_try: files that end a process), avro, csv
+    formats: _formats (what a format is, text)  ->  parquet, orc (with _damaged_files), avro, csv
 
 The names here are PyFlink's, of `pyflink.datastream.connectors.file_system`.
 """

@@ -13,8 +13,8 @@ from headrace.common.time import Duration
 from headrace.config.table_options import TableOptions
 from headrace.connectors.base import Source
 from headrace.connectors.file._bulk import RecordBlock
+from headrace.connectors.file._implied_columns import ImpliedColumns
 from headrace.connectors.file._splits import FileSplit
-from headrace.connectors.file._surroundings import Surroundings
 from headrace.connectors.file.avro import AvroBulkFormat, AvroBulkWriters, AvroSchema
 from headrace.connectors.file.source import FileSource
 from headrace.connectors.tables import TableRequest
@@ -59,8 +59,8 @@ def avro_source(
     )
     names = tuple(each.name for each in table.source_columns)
     schema = table_schema(options.below("avro."), row_type)
-    surroundings = Surroundings(request.name, keys, metadata, no_value)
-    builder = FileSource.for_bulk_file_format(AvroRowFormat(row_type, schema, names, surroundings), path)
+    implied = ImpliedColumns(request.name, keys, metadata, no_value)
+    builder = FileSource.for_bulk_file_format(AvroRowFormat(row_type, schema, names, implied), path)
     if interval is not None:
         builder.monitor_continuously(Duration.of_millis(interval // timedelta(milliseconds=1)))
     return replace(builder.build(), name_pattern=name_pattern)
@@ -85,23 +85,23 @@ class AvroRowFormat(AvroBulkFormat):
         row_type: The columns that files contain.
         schema: Their schema in Avro.
         names: All columns of the table.
-        surroundings: Finds the others.
+        implied: Finds the others.
     """
 
     def __init__(
-        self, row_type: RowType, schema: str, names: tuple[str, ...], surroundings: Surroundings
+        self, row_type: RowType, schema: str, names: tuple[str, ...], implied: ImpliedColumns
     ) -> None:
         super().__init__(AvroSchema.parse_string(schema))
         self._row_type = row_type
         self._names = names
-        self._surroundings = surroundings
+        self._implied = implied
         #: Values of the columns that are not in the file, once it is known which file it is.
-        self._around: Mapping[str, Any] = {}
+        self._implied_values: Mapping[str, Any] = {}
 
     def for_split(self, split: FileSplit) -> AvroRowFormat:
-        """Return the format with what surrounds a file."""
+        """Return the format with the values of the columns that a file does not contain."""
         made = copy(self)
-        made._around = self._surroundings.of(split.location)
+        made._implied_values = self._implied.of(split.location)
         return made
 
     def blocks(self, file: Any, start: int, end: int) -> Iterator[RecordBlock]:
@@ -114,7 +114,7 @@ class AvroRowFormat(AvroBulkFormat):
         to_row = row_converter(self._schema)
         stored = self._row_type.field_names()
         inner = [arrow_converter(each) for each in self._row_type.field_types()]
-        around = self._around
+        around = self._implied_values
 
         def convert(record: Any) -> tuple[Any, ...]:
             row = to_row(record)

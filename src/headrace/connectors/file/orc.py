@@ -17,7 +17,7 @@ from headrace.config.table_options import TableOptions
 from headrace.connectors.base import BATCH_RECORDS
 from headrace.connectors.file._bulk import RecordBlock
 from headrace.connectors.file._column_writer import ColumnWriter
-from headrace.connectors.file._second_try import CarefulFormat
+from headrace.connectors.file._damaged_files import CarefulFormat
 from headrace.errors import JobDefinitionError, UnsupportedFeatureError
 from headrace.formats.columns import ArrowRows, RowColumns, check_row_type
 from headrace.formats.tables import SparkReader

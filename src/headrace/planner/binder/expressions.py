@@ -12,11 +12,11 @@ from headrace.errors import HeadraceError
 from headrace.planner import expressions as e
 from headrace.planner.binder.casts import cast_to
 from headrace.planner.binder.context import Context
-from headrace.planner.binder.elsewhere import ELSEWHERE
 from headrace.planner.binder.frames import bind_frame
 from headrace.planner.binder.interval_casts import carried, cast_interval
 from headrace.planner.binder.json_paths import JSON_READERS, with_found_document
 from headrace.planner.binder.literals import bind_constant, bind_interval
+from headrace.planner.binder.other_dialects import OTHER_DIALECTS
 from headrace.planner.binder.refinements import refined, way_to_cast
 from headrace.planner.binder.scalar_queries import ScalarQueries
 from headrace.planner.binder.scope import Scope, check_rowtime, field_at, field_of
@@ -279,7 +279,7 @@ class ExpressionBinder:
             raise self.context.unsupported(f"the function {word.upper()}", name.span)
         others = [each for one in aggregates() for each in (one.name, *one.aliases)]
         others += [*_WINDOW_PROPERTIES, *self.context.manager.user_functions()]
-        hint = ELSEWHERE.get(word.upper()) or FUNCTIONS.suggestion(word, others)
+        hint = OTHER_DIALECTS.get(word.upper()) or FUNCTIONS.suggestion(word, others)
         self.fail(f"function {name.dotted()!r} does not exist", name.span, hint=hint)
 
     def _plain(self, node: syntax.FunctionCall) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["ELSEWHERE"]
+__all__ = ["OTHER_DIALECTS"]
 
 #: Name in another dialect -> what to write.
-ELSEWHERE: Final = {
+OTHER_DIALECTS: Final = {
     name: f"write {here}"
     for name, here in {
         "ADD_MONTHS": "date + INTERVAL '1' MONTH",

@@ -19,7 +19,7 @@ from headrace.types import logical
 from headrace.types.logical import DataType
 from headrace.types.type_information import type_information
 
-__all__ = ["Surroundings"]
+__all__ = ["ImpliedColumns"]
 
 #: Types that the name of a directory can have, as in Flink.
 _OF_DIRECTORIES: Final = (
@@ -52,8 +52,8 @@ _METADATA: Final[Mapping[str, Callable[[Location, Entry], Any]]] = {
 
 
 @dataclass(frozen=True)
-class Surroundings:
-    """Finds the values of such columns.
+class ImpliedColumns:
+    """Finds the values of columns that files do not contain.
 
     Args:
         table: The name of the table, for messages.

@@ -184,7 +184,7 @@ class KafkaBroker:
         self._wait_for_leaders(topic, partitions)
 
     def produce(self, topic: str, values: Any, partition: int | None = None, **options: Any) -> None:
-        """Write values; one that is no bytes is written as its text."""
+        """Write values; one that is not bytes is written as its text."""
         from confluent_kafka import Producer
 
         with Producer({"bootstrap.servers": self.address, "linger.ms": 1, "log_level": 0}) as producer:

@@ -53,7 +53,7 @@ class Columns(Protocol):
 
 
 class ColumnBatch(Batch):
-    """A batch that is columns until somebody looks at its records: a projection need not make them at all."""
+    """A batch of columns. Records are only made when they are accessed, so a projection need not make them."""
 
     __slots__ = ("_rows", "columns")
 

@@ -10,7 +10,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / "headrace"
 
 #: Nodes of the two plans have the names of relational algebra; code that sees both writes the module before them.
 PLANS = {"planner/logical.py", "planner/physical.py"}
-#: PyFlink has these names in several packages, or headrace's own class stands behind the one that PyFlink names.
+#: PyFlink has these names in several packages, or headrace's own class stands after the one that PyFlink names.
 OF_PYFLINK = {
     "AggregateFunction": "datastream and table functions",
     "Catalog": "what the manager asks of a catalog, and PyFlink's class over it",

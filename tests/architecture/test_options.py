@@ -1,4 +1,4 @@
-"""No option is accepted and ignored: somebody reads it, or it says that it changes nothing, or takes one value only."""
+"""No option is accepted and ignored: the code reads it, or it says that it changes nothing, or takes one value only."""
 
 from __future__ import annotations
 

@@ -204,7 +204,7 @@ class ChaoticJob:
         except OSError:
             return False  # as a submission that fails, and is done again
         except JobSubmissionError:
-            assert self._has_ended(JobStatus.CANCELED)  # its driver was lost behind that
+            assert self._has_ended(JobStatus.CANCELED)  # its driver was lost after that
             self.faults.is_armed = False
             self._check_that_next_start_is_refused(hosts)
             return True
@@ -233,14 +233,14 @@ class ChaoticJob:
             self._check_that_next_start_is_refused(hosts)
             return True
         if self.master.execution.status is JobStatus.FAILED:
-            return False  # the next start goes on, or publishes what is left of a job that was stopped
+            return False  # the next start continues, or publishes what is left of a job that was stopped
         if self._has_ended(JobStatus.FINISHED):
             self._check_that_next_start_does_nothing(hosts)
             return self._is_at_its_end()
-        return False  # how it ended could not be written down: the next start goes on
+        return False  # how it ended could not be written down: the next start continues
 
     def _is_at_its_end(self) -> bool:
-        """Whether there is nothing left to read; else another job goes on from the savepoint it was stopped with."""
+        """Whether there is nothing left to read; else another job continues from the savepoint it was stopped with."""
         ended = self._results().find(f"{self.number:032x}")
         assert ended is not None
         assert ended.status is JobStatus.FINISHED
@@ -273,7 +273,7 @@ class ChaoticJob:
         return FileJobResults(str(self.root / "results"), leader=self.outcome.lives + 1)
 
     def _lose_power(self) -> None:
-        """Go on with what is left on the disk; what was promised must be."""
+        """Continue with what is left on the disk; what was promised must be."""
         self.faults.has_lost_power = False
         saved = [each.result() for each in self.asked if each.done() and each.exception() is None]
         completed = None if self._has_ended(*JobStatus) else self.completed.get(self.number)

@@ -4,7 +4,7 @@ headrace run driver_program.py DIRECTORY
 
 With the job parameter `rate`, that many numbers come in a second; without it, all at once.
 What happens on the way is told by files in the directory: `epochs` has a line for each epoch. A file `hold` there stops
-the job behind as many epochs as it says, for as long as it exists. With one of these, the driver kills itself and its
+the job after as many epochs as it says, for as long as it exists. With one of these, the driver kills itself and its
 Java, once:
 
     kill-before-commit      a checkpoint is complete, nothing of it is published
@@ -68,7 +68,7 @@ def kill_if_asked(directory: Path, what: str) -> None:
 
 
 def is_held(directory: Path, epochs: int) -> bool:
-    """Whether the job is to wait behind this many epochs."""
+    """Whether the job is to wait after this many epochs."""
     try:
         return epochs >= int((directory / "hold").read_text())
     except FileNotFoundError:
@@ -109,7 +109,7 @@ def main(directory: Path) -> None:
     assert isinstance(executor, SparkExecutor)
     executor.listeners.append(Listeners(epoch_completed=tell))
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
-    # A live job is to be under way, too, when somebody looks for it.
+    # A live job is to be under way, too, when a user looks for it.
     rate = env.get_config().get_global_job_parameters().get("rate")
     source: Source = (
         NumberSequenceSource(0, NUMBERS - 1)

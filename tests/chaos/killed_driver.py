@@ -17,7 +17,7 @@ PATIENCE_S = 300.0
 
 
 class KilledDriver:
-    """Runs a program with high availability: each start goes on where the last checkpoint is.
+    """Runs a program with high availability: each start continues where the last checkpoint is.
 
     Args:
         program: What to run.

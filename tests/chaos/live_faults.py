@@ -1,7 +1,7 @@
 """Whole live jobs whose subtasks, connections, storage and driver fail at places drawn from a seed, in this process.
 
 As `driver_faults`, with a `World` of subtasks instead of epochs; every driver of a job runs it live or in epochs, by
-chance, so what one mode leaves behind is what the other goes on with.
+chance, so what one mode leaves behind is what the other continues with.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def counting_restarts(outcome: Outcome) -> Iterator[None]:
 
 @contextmanager
 def counting_overtaken(counts: Counter[str]) -> Iterator[None]:
-    """Count what barriers overtake, and what runs start with: as it was, or dealt out anew."""
+    """Count what barriers overtake, and what runs start with: as it was, or dealt out again."""
     write, read = live_subtask.write_overtaken, stream_task.overtaken_buffers
 
     def written(*args: Any) -> int:

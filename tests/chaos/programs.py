@@ -141,7 +141,7 @@ def windows(env: StreamExecutionEnvironment, assigner: Any) -> DataStream:
 
 
 def routed(env: StreamExecutionEnvironment) -> DataStream:
-    """Counts behind one edge of each kind that records can be overtaken on."""
+    """Counts after one edge of each kind that records can be overtaken on."""
     spread = numbers(env).rebalance().map(lambda n: n).uid("spread")
     dealt = spread.partition_custom(lambda key, width: key % width, lambda n: n // 2)
     return dealt.map(lambda n: n).uid("dealt").key_by(lambda n: n % 7).process(Count()).uid("count")

@@ -127,7 +127,7 @@ def test_a_sync_that_failed_cannot_be_made_up_for(tmp_path: Path) -> None:
     assert {files["a"] == b"data" for files in outcomes(tmp_path, work)} == {True, False}
 
 
-def test_changes_behind_the_disks_back_are_noticed(tmp_path: Path) -> None:
+def test_changes_past_the_simulated_disk_are_noticed(tmp_path: Path) -> None:
     machine = Machine(tmp_path / "root")
     (machine.root / "a").write_bytes(b"")
     with pytest.raises(AssertionError):

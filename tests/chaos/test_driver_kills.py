@@ -134,7 +134,7 @@ class Drivers:
         assert process.wait(PATIENCE_S) == 0, self.log(process)
 
     def check_next_start(self) -> None:
-        """Start it once more, as a supervisor might: a job that has finished is not run again."""
+        """Start it again, as a supervisor might: a job that has finished is not run again."""
         before = self.contents()
         process = self.start()
         assert process.wait(PATIENCE_S) == 0, self.log(process)

@@ -42,7 +42,7 @@ def hook_system_calls(fuse: Fuse) -> None:
 
 
 def kill_at_every_step(root: Path) -> int:
-    """Three checkpoints; the process is killed in the commit of the second, and in the finish behind it."""
+    """Three checkpoints; the process is killed in the commit of the second, and in the finish after it."""
     _parts.MERGE_FACTOR = 2
     _parts.mergeable.__defaults__ = (2,)
     policy = RollingPolicy.default_rolling_policy(part_size=40)
@@ -69,7 +69,7 @@ def kill_at_every_step(root: Path) -> int:
         committer.restore(prepared["state"])
         committer.commit(prepared["second"])
         committer.discard_after(5)
-        # The job goes on from there: a file that `finish` has published is not the one that grows.
+        # The job continues from there: a file that `finish` has published is not the one that grows.
         state = committer.snapshot()
         committer.commit(write_epoch(prepared["sink"], 6, [["after"], ["after, too"]]))
         assert state

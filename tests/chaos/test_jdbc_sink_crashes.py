@@ -26,7 +26,7 @@ from tests.chaos.sink_faults import Crash, Fuse, crash_everywhere, new_committer
 
 pytestmark = pytest.mark.chaos
 
-#: Where a commit can be interrupted: statements, the end of a transaction, the clean-up behind it.
+#: Where a commit can be interrupted: statements, the end of a transaction, the clean-up after it.
 DATABASE_STEPS = ("execute", "exec_driver_sql", "_commit_impl", "_rollback_impl")
 
 

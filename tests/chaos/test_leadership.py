@@ -42,7 +42,7 @@ class Leader:
             self._lines.put(line.strip())
 
     def until(self, word: str) -> int:
-        """Wait for the process to say a word; return the number behind it."""
+        """Wait for the process to say a word; return the number after it."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
             said, number = self._lines.get(timeout=deadline - time.monotonic()).split()

@@ -82,7 +82,7 @@ class Promises(list[Any]):
 
     @contextmanager
     def undisturbed(self) -> Iterator[None]:
-        """Do something that is no step of ours."""
+        """Do something that is not a step of ours."""
         self._faults.is_armed = False
         yield
         self._faults.is_armed = True
@@ -95,7 +95,7 @@ def lose_power_everywhere(
     seeds: int = 3,
     next_start: Callable[[Path, Promises], None] | None = None,
 ) -> int:
-    """Lose power before the first, second, ... step of some work, and behind it; return how many steps it has.
+    """Lose power before the first, second, ... step of some work, and after it; return how many steps it has.
 
     Args:
         directory: Where to work.
@@ -106,7 +106,7 @@ def lose_power_everywhere(
     """
     for steps in count(1):
         is_done, tried = False, 0
-        # Behind the last step everything has been promised: then many seeds are tried.
+        # After the last step everything has been promised: then many seeds are tried.
         while tried < (max(seeds, _SEEDS_AT_THE_END) if is_done else seeds):
             seed, tried = tried, tried + 1
             root = directory / f"{steps}-{seed}"
@@ -280,7 +280,7 @@ def test_a_job_writes_its_state_again_when_a_file_could_not_be_synced(
 def test_a_job_ends_with_the_savepoint_it_was_stopped_with_when_that_cannot_be_written_down_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It does not go on behind the savepoint: who starts another job from there would have rows twice."""
+    """It does not continue after the savepoint: who starts another job from there would have rows twice."""
     program, disk = Program(tmp_path), BrokenSync(monkeypatch, "/results")
     asked: list[Any] = []
 
@@ -331,7 +331,7 @@ def test_completed_checkpoints_stay_and_those_that_were_withdrawn_do_not_come_ba
         for number in (1, 2):
             stored = home.write(checkpoint(number, state_file(home, f"{number}.change")))
             done.append(number)
-        # The job goes on from the first, and whatever the second has staged is swept.
+        # The job continues from the first, and whatever the second has staged is swept.
         done.append(0)
         home.withdraw([stored])
         done.append(1)
@@ -439,7 +439,7 @@ EVERYTHING = sorted(value for epoch in EPOCHS for share in epoch for value in sh
 def test_committed_files_are_neither_lost_nor_doubled(
     tmp_path: Path, policy: RollingPolicy, is_read: bool
 ) -> None:
-    """Readers may take away what they find behind each commit; after the power loss it must not be there again."""
+    """Readers may take away what they find after each commit; after the power loss it must not be there again."""
 
     def make(root: Path) -> FileSink:
         return sink_of(root, policy).with_partition_commit(0, "_SUCCESS").build()
@@ -512,7 +512,7 @@ def test_files_that_another_job_has_staged_are_neither_lost_nor_doubled(tmp_path
 
 
 def recover(sink: FileSink, root: Path, done: Promises) -> None:
-    """Go on from the last checkpoint, to the end."""
+    """Continue from the last checkpoint, to the end."""
     committer = new_committer(sink)
     begin = 0
     if done:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 DEEP = 100_000
 
-#: JSON that is no record, or hardly one.
+#: JSON that is not a record, or hardly one.
 ODD_JSON = [
     b"",
     b"\x00",

@@ -324,7 +324,7 @@ FORMATS: dict[str, tuple[Make, list[bytes], list[bytes]]] = {
 
 
 def check_value(name: str, value: Any) -> None:
-    """Fail for what is not of the type of a field; untyped ones may be anything that can go on."""
+    """Fail for what is not of the type of a field; untyped ones may be anything that can continue."""
     if value is None:
         return
     bits = {"byte": 8, "short": 16, "int": 32, "long": 64}
@@ -363,7 +363,7 @@ _CLASSES = {
 
 
 def check_record(record: Any) -> None:
-    """Fail for a record with a value that is not of its type, or that could not go on to the next task."""
+    """Fail for a record with a value that is not of its type, or that could not continue to the next task."""
     for each in record if isinstance(record, list) else [record]:
         if isinstance(each, Row):
             for name, value in each.as_dict().items():

@@ -1,4 +1,4 @@
-"""Whatever writes to a disk: when it is full the error says where and what to do, and with space it goes on."""
+"""Whatever writes to a disk: when it is full the error says where and what to do, and with space it continues."""
 
 from __future__ import annotations
 

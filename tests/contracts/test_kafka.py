@@ -149,7 +149,7 @@ def test_the_sink_keeps_the_contract(kafka, guarantee):
     )
 
 
-def test_a_reader_goes_on_with_what_it_has_read_ahead(kafka):
+def test_a_reader_continues_with_what_it_has_read_ahead(kafka):
     topic = kafka.create_topic(1)
     fill(kafka, topic, 1)
     source = source_of(kafka, topic).build()
@@ -169,7 +169,7 @@ def test_a_reader_goes_on_with_what_it_has_read_ahead(kafka):
 
 
 class Interrupted:
-    """A producer; when a call is made for the first time, something happens before it or behind it."""
+    """A producer; when a call is made for the first time, something happens before it or after it."""
 
     def __init__(self, producer: Any, call: str, when: str, act: Callable[[], None]) -> None:
         self._producer, self._call, self._when, self._act = producer, call, when, act
@@ -301,7 +301,7 @@ def test_workers_publish_shares_in_turn_and_each_comes_out_once(kafka, tmp_path)
             committer.commit(staged)
         state = committer.snapshot()
         committer.close()
-        # A restart with another parallelism publishes the last checkpoint once more, from the driver.
+        # A restart with another parallelism publishes the last checkpoint again, from the driver.
         again = sink.create_committer(CommitterContext("job", "op", str(tmp_path), is_checkpointed=True))
         again.restore(state)
         again.commit(staged)

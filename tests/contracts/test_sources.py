@@ -105,7 +105,7 @@ def table(rows: Sequence[Row]) -> pa.Table:
 def json_lines(folder: Path, *, packed: bool = False) -> Source:
     for number, rows in enumerate((ROWS[:7], ROWS[7:])):
         data = "".join(json.dumps(row.as_dict()) + "\r\n" for row in rows).encode()
-        data += b"\n"  # an empty line is no record
+        data += b"\n"  # an empty line is not a record
         path = folder / f"{number}.json{'.gz' if packed else ''}"
         path.write_bytes(gzip.compress(data) if packed else data)
     schema = JsonRowDeserializationSchema.builder().type_info(ROW_TYPE_INFO).build()

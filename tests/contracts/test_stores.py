@@ -1,4 +1,4 @@
-"""What every local store must do, whatever keeps it; and what becomes of each when processes are killed."""
+"""What every local store must do, whatever keeps it; and what happens to each when processes are killed."""
 
 from __future__ import annotations
 
@@ -329,7 +329,7 @@ def test_workers_that_start_together_build_the_copy_once(
     assert found == [2001] * 3
 
 
-def test_the_copy_of_a_worker_that_was_killed_while_it_read_goes_on(
+def test_the_copy_of_a_worker_that_was_killed_while_it_read_continues(
     kind: StoreSettings, tmp_path: Path, writer: ChainWriter
 ) -> None:
     chain = writer.change(1, s={A: b"1", B: b"1"})
@@ -392,7 +392,7 @@ def test_reading_stays_at_the_version_that_was_asked_for(writer: ChainWriter, tm
         get = store.reader("s")
         scan = store.scan("s")
         assert get(A) == b"1"
-        # The copy goes on in another process meanwhile; this one keeps seeing its snapshot.
+        # The copy continues in another process meanwhile; this one keeps seeing its snapshot.
         advanced = writer.change(2, s={A: b"2", B: b"2"})
         in_child(advance_copy, STORES["hashmap"], str(tmp_path / "copy"), advanced)
         assert get(A) == b"1"
@@ -409,7 +409,7 @@ def test_a_worker_killed_while_it_reads_is_forgotten_by_the_next_one(
         store.catch_up(chain, ALL)
         kill_when_it_says(read_for_ever, STORES["hashmap"], str(tmp_path / "copy"), chain)
         in_child(advance_copy, STORES["hashmap"], str(tmp_path / "copy"), writer.change(2, s={A: b"2"}))
-        # Else LMDB would keep the pages of its snapshot for ever, and run out of places for readers.
+        # Else LMDB would keep the pages of its snapshot forever, and run out of places for readers.
         assert store._env.reader_check() == 0, "the reader that was killed is still counted"
 
 
@@ -455,7 +455,7 @@ def test_a_process_that_user_code_forked_does_not_keep_the_copy(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("name", ["CURRENT", "MANIFEST", "rocksdict-config.json", ".sst"])
-def test_a_copy_with_broken_files_is_built_anew(tmp_path: Path, writer: ChainWriter, name: str) -> None:
+def test_a_copy_with_broken_files_is_rebuilt(tmp_path: Path, writer: ChainWriter, name: str) -> None:
     directory = tmp_path / "copy"
     writer.change(1, s={bytes([0, n % 128]) + b"%d" % n: b"v" * 100 for n in range(5000)})
     chain = writer.change(2, s={A: b"1"})

@@ -250,7 +250,7 @@ def test_tables_of_databases_keep_the_contracts(
         promised = base.DeliveryGuarantee.EXACTLY_ONCE if key else base.DeliveryGuarantee.AT_LEAST_ONCE
         epochs = [[Row(*row) for row in epoch] for epoch in EPOCHS]
         check_sink(sink_of(options, COLUMNS, key), epochs, published, guarantee=promised)
-    if key:  # reading goes on after a row, by its key
+    if key:  # reading continues after a row, by its key
         check_source(source_of(options, COLUMNS, key), ROWS, parallelism=2, cuts=(3, (7, 1), 1_000_000))
     dispose_engines()
 

@@ -152,7 +152,7 @@ def _computed(draw: Draw, depth: int) -> str:
 
 
 def _summed(draw: Draw, depth: int) -> str:
-    # Sums of decimals have more digits in Flink, and so fewer behind the point in what is computed of them.
+    # Sums of decimals have more digits in Flink, and so fewer after the point in what is computed of them.
     sums = "SUM(CAST(v AS BIGINT))", "CAST(SUM(v) AS DECIMAL(20, 8))"
     call = draw(one_of(*sums, "COUNT(*)", "MAX(v)", "COUNT(DISTINCT v)"))
     return f"SELECT MAX(id) AS id, k, {call} AS v FROM {draw(relations(depth))} x GROUP BY k"
@@ -309,7 +309,7 @@ def joins(draw: Draw) -> str:
 
 @st.composite
 def joins_by_time(draw: Draw) -> str:
-    """Events of about the same time. One side's time is a plain timestamp: so it is no interval join."""
+    """Events of about the same time. One side's time is a plain timestamp: so it is not an interval join."""
     kind = draw(one_of("JOIN", "LEFT JOIN", "FULL JOIN"))
     left, right = draw(one_of("e", "g", "n")), draw(one_of("f", "g"))
     near = "l.ts BETWEEN r.ts - INTERVAL '3' SECOND AND r.ts + INTERVAL '1' SECOND"
@@ -324,7 +324,7 @@ def products(draw: Draw) -> str:
     one, other = draw(relations()), draw(relations())
     # Where nothing is counted, nothing is said in a stream.
     count = f"{either('', 'NULLIF(')}(SELECT COUNT(*) FROM {other} y WHERE v > 1){either('', ', 0)')}"
-    # A query that is no aggregate, and has one row at most.
+    # A query that is not an aggregate, and has one row at most.
     highest = f"(SELECT {either('v', 'MAX(v)')} FROM {other} y{either(' ORDER BY v DESC, id LIMIT 1', '')})"
     value = draw(one_of(f"(SELECT MAX(v) FROM {other} y)", count, highest))
     return draw(

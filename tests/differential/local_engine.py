@@ -92,7 +92,7 @@ class LocalEngine:
     ) -> None:
         self._job = job
         self._times = {vertex.vertex_id: _Time() for vertex in job.vertices}
-        #: How far event time has come in the rows of scans.
+        #: How far event time has advanced in the rows of scans.
         self._seen = {vertex.vertex_id: MIN_WATERMARK for vertex in job.vertices if vertex.is_source}
         self._nodes = {
             vertex.vertex_id: self._harness(vertex, directory, parallelism, forgets)
@@ -138,7 +138,7 @@ class LocalEngine:
         """
         out: dict[str, list[Change]] = {}
         seen = dict(self._seen)
-        # Behind the last epoch nothing reads state.
+        # After the last epoch nothing reads state.
         keeps_state = not all(ends.values())
         for vertex in self._job.vertices:
             name, declaration = vertex.vertex_id, vertex.head.declaration
@@ -191,7 +191,7 @@ class LocalEngine:
         return sum(node.late for node in self._nodes.values())
 
     def rescale(self, parallelism: int) -> None:
-        """Go on with another parallelism, as from a savepoint."""
+        """Continue with another parallelism, as from a savepoint."""
         for node in self._nodes.values():
             node.rescale(parallelism)
 

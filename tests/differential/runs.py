@@ -46,7 +46,7 @@ class Case:
     parallelism: int
     #: Whether every epoch starts on a host without a copy of state.
     forgets: bool = False
-    #: Whether the job goes on with another parallelism after half of its epochs.
+    #: Whether the job continues with another parallelism after half of its epochs.
     rescales: bool = False
     #: What several of the queries read, and is computed once: the view `shared`.
     shared: str | None = None
@@ -165,7 +165,7 @@ def check_on_spark(t_env: StreamTableEnvironment, session: SparkSession, case: C
 def check_over_a_savepoint(
     environment: Callable[..., StreamTableEnvironment], session: SparkSession, case: Case, last_epoch: int
 ) -> None:
-    """See the same of a job that is stopped with a savepoint and goes on from it with another parallelism.
+    """See the same of a job that is stopped with a savepoint and continues from it with another parallelism.
 
     Args:
         environment: Makes an environment of a parallelism and the savepoint to start from.

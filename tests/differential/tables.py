@@ -62,7 +62,7 @@ NUMBER_TYPES = (
     WHOLE,
     NumberType("INT", DataTypes.INT(), int),
     NumberType("DECIMAL(10,2)", DataTypes.DECIMAL(10, 2), lambda number: Decimal(number) * 5 / 4),
-    # More digits behind the point than Spark keeps of a product.
+    # More digits after the point than Spark keeps of a product.
     NumberType("DECIMAL(20,8)", DataTypes.DECIMAL(20, 8), lambda number: number + Decimal(number) / 256),
     NumberType("DOUBLE", DataTypes.DOUBLE(), lambda number: number * 0.75),
 )
@@ -136,7 +136,7 @@ _STEPS = st.sampled_from(["insert", "insert", "update", "delete"])
 def _rows(
     draw: st.DrawFn, changes: Sequence[Change], left: Sequence[tuple[Any, ...]], *, barrier: int = -1
 ) -> Rows:
-    """Cut rows anywhere; at a barrier time goes on, with an epoch without rows."""
+    """Cut rows anywhere; at a barrier time advances, with an epoch without rows."""
     cuts = draw(st.lists(st.integers(0, len(changes)), max_size=4))
     if barrier >= 0:
         cuts += [barrier, barrier]
@@ -218,7 +218,7 @@ def _time(ms: int) -> datetime:
 
 @st.composite
 def events(draw: st.DrawFn, *, has_late: bool = False, has_timeless: bool = False) -> Rows:
-    """Rows that are never changed, out of order; late ones come behind an epoch in which time goes on."""
+    """Rows that are never changed, out of order; late ones come after an epoch in which time advances."""
     clock = _Clock(draw)
     left: list[tuple[Any, ...]] = []
     for number in range(draw(st.integers(0, 10))):
@@ -264,7 +264,7 @@ def changing_events(draw: st.DrawFn) -> Rows:
 
 @st.composite
 def versions(draw: st.DrawFn) -> Rows:
-    """Rows that are updated as time goes on, out of order; all versions are left."""
+    """Rows that are updated as time advances, out of order; all versions are left."""
     clock = _Clock(draw)
     live: dict[int, tuple[Any, ...]] = {}
     left: dict[tuple[int, int], tuple[Any, ...]] = {}

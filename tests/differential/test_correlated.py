@@ -129,7 +129,7 @@ def check(query: str, expected: Iterable[tuple[Any, ...]]) -> None:
 
 
 @pytest.mark.parametrize("query", _QUERIES)
-def test_a_query_sees_the_row_beside_it(query):
+def test_a_lateral_query_sees_the_outer_row(query):
     check(query, (found for row in _T for found in _QUERIES[query](row)))
 
 

@@ -164,7 +164,7 @@ _ANY_PACE = settings(deadline=None, suppress_health_check=list(HealthCheck))
 @pytest.mark.parametrize("name", SHAPES)
 @settings(_ANY_PACE, derandomize=True, database=None, max_examples=12)
 @given(events=late_events(), how=_HOW)
-def test_only_rows_whose_window_was_told_are_dropped(env, name, events, how):
+def test_only_rows_whose_window_was_emitted_are_dropped(env, name, events, how):
     check_locally(env, name, events, **how)
 
 
@@ -214,7 +214,7 @@ def test_the_same_on_spark(env, events, parallelism, max_records):
 
 @pytest.mark.spark
 def test_a_late_row_on_spark(env):
-    """The last row comes two epochs behind the one by which its window is over."""
+    """The last row comes two epochs after the one by which its window is over."""
     times = [1000, 30000, 31000, 0]
     rows = [(number, "a", 1, BEGIN + timedelta(milliseconds=ms)) for number, ms in enumerate(times)]
     table = Rows(tuple(("+I", *row) for row in rows), tuple(rows), (), tells_end=False)

@@ -38,7 +38,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 _PLAIN_QUERIES = st.one_of(*(kind() for kind in PLAIN))
 _WINDOW_QUERIES = st.one_of(*(kind() for kind in WINDOWED))
 _QUERIES_IN_TIME = st.one_of(*(kind() for kind in IN_TIME))
-#: On Spark rows are late, and the clock goes on, as the machine will.
+#: On Spark rows are late, and the clock advances, as the machine will.
 _ON_SPARK = st.one_of(
     _PLAIN_QUERIES,
     _WINDOW_QUERIES.filter(lambda query: not re.search("TABLE (o|clocked)", query)),
@@ -148,7 +148,7 @@ def test_patterns(env, session, case):
 
 @pytest.mark.slow
 def test_decimals_on_spark(env, session):
-    """The local engine has binary numbers in place of decimals. These have more than six digits behind the point."""
+    """The local engine has binary numbers in place of decimals. These have more than six digits after the point."""
     rows = [(number, "abc"[number % 3], number * 7 % 11 - 4) for number in range(12)]
     changes = [("+I", *row) for row in rows] + [("-D", *rows[4]), ("-U", *rows[7]), ("+U", 7, "a", 5)]
     left = (*(row for row in rows if row[0] not in (4, 7)), (7, "a", 5))
@@ -233,7 +233,7 @@ def test_many_queries_on_spark(env, session, case, max_records):
 @pytest.mark.timeout(3600)
 @settings(_ANY_PACE, max_examples=examples(30))
 @given(case=cases(_ON_SPARK, max_queries=3), max_records=st.integers(1, 4), last_epoch=st.integers(1, 4))
-def test_many_queries_that_go_on_from_a_savepoint(env, session, case, max_records, last_epoch):
+def test_many_queries_that_continue_from_a_savepoint(env, session, case, max_records, last_epoch):
     with tempfile.TemporaryDirectory() as directory:
 
         def environment(parallelism: int, savepoint: str | None) -> StreamTableEnvironment:

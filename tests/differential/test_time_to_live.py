@@ -1,4 +1,4 @@
-"""State that ends, by a clock that goes on between epochs: joins, groups, top-N and deduplication against models.
+"""State that ends, by a clock that continues between epochs: joins, groups, top-N and deduplication against models.
 
 Rows that were already emitted are not retracted when their state expires. So outer joins are compared change by change,
 one row in an epoch, with a model that follows Flink's rules; the others are cut anywhere.
@@ -71,7 +71,7 @@ def check_join(env: Any, left: Rows, right: Rows, how: dict[str, Any]) -> None:
 
 
 def check_groups(env: Any, rows: Rows, how: dict[str, Any]) -> None:
-    """A group that no row has come to for so long begins anew. A sink with its key has what it came to last."""
+    """A group that no row has come to for so long begins again. A sink with its key has what it came to last."""
     query = "SELECT k, COUNT(*) AS n, SUM(v) AS s, MIN(v) AS l, AVG(v) AS m FROM t GROUP BY k"
     case = Case((query,), {"t": rows}, **how)
     t_env = StreamTableEnvironment.create(env(parallelism=case.parallelism))
@@ -285,7 +285,7 @@ def test_a_group_ends_with_its_time_to_live(env, rows, how):
 @pytest.mark.parametrize("kind", _OUTER_JOINS)
 @settings(_FIXED, max_examples=8)
 @given(changes=changes_of_two(), how=_HOW)
-def test_an_outer_join_goes_by_the_pairs_that_were_told(env, kind, changes, how):
+def test_an_outer_join_uses_the_pairs_that_were_emitted(env, kind, changes, how):
     check_outer_join(env, kind, changes, how)
 
 

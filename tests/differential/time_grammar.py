@@ -1,4 +1,4 @@
-"""Random queries that go by time: OVER, joins of rows that are near each other, patterns. As `grammar.py`."""
+"""Random queries that follow time: OVER, joins of rows that are near each other, patterns. As `grammar.py`."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def over_ranges(draw: Draw) -> str:
 
 @st.composite
 def over_changes(draw: Draw) -> str:
-    """OVER by a column that is no time."""
+    """OVER by a column that is not a time."""
     table = draw(one_of("t", "u", "p"))
     if draw(st.booleans()):
         return f"SELECT id, {_over(draw, 'id', (_ROWS[1],), has_places=True)} FROM {table}"
@@ -85,7 +85,7 @@ def interval_joins(draw: Draw) -> str:
 
 @st.composite
 def windows_of_pairs(draw: Draw) -> str:
-    """Windows behind an interval join, for which the watermark is held back."""
+    """Windows after an interval join, for which the watermark is held back."""
     kind = draw(one_of("INNER", "LEFT"))
     pairs = (
         f"SELECT l.ts, l.id, r.id AS b FROM e l {kind} JOIN f r "
@@ -102,7 +102,7 @@ def windows_of_pairs(draw: Draw) -> str:
 
 @st.composite
 def over_pairs(draw: Draw) -> str:
-    """OVER behind an interval join."""
+    """OVER after an interval join."""
     pairs = (
         "SELECT l.ts, l.id, l.k, r.v FROM e l JOIN f r "
         "ON l.k = r.k AND l.ts BETWEEN r.ts - INTERVAL '4' SECOND AND r.ts + INTERVAL '2' SECOND"

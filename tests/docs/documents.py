@@ -23,7 +23,7 @@ class Block:
 
     path: Path
     line: int
-    #: What stands behind the opening fence: a language, and perhaps a word more.
+    #: What stands after the opening fence: a language, and perhaps a word more.
     info: str
     text: str
 

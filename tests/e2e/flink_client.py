@@ -71,7 +71,7 @@ def statements() -> list[str]:
 
 
 def screens_of_statements(command: Sequence[str], asked: Sequence[str], timeout_s: float) -> list[str]:
-    """Give statements to the client, which goes on after errors, and return what it shows of each."""
+    """Give statements to the client, which continues after errors, and return what it shows of each."""
     given = "".join(f"{each}\n" for each in asked) + "QUIT;\n"
     done = subprocess.run(
         command, input=given, capture_output=True, text=True, timeout=timeout_s, check=False

@@ -492,7 +492,7 @@ def test_a_job_is_stopped_with_a_savepoint_and_comes_back_from_it(cli: Cli):
         assert "Traceback" not in failed.stderr
         assert ("STARTING Spark" in failed.stderr) == needs_spark
 
-    # 4. The job goes on from it, and says what it found; nothing is lost and nothing counted twice. State may be left
+    # 4. The job continues from it, and says what it found; nothing is lost and nothing counted twice. State may be left
     #    behind, if that is wanted.
     _, printed = stopped_with_savepoint(
         cli, *configured, "-s", savepoint, "--claim-mode", "NO_CLAIM", "-n", path, "other", "long"

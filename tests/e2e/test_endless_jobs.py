@@ -87,7 +87,7 @@ def metric(client: RestClient, at: str, name: str) -> Any:
     return float(found[0]["value"]) if found else None
 
 
-def test_endless_jobs_run_live_beside_each_other_and_beside_epochs(
+def test_endless_jobs_run_live_at_the_same_time_and_next_to_jobs_in_epochs(
     places: list[WatchedCli], tmp_path: Path
 ) -> None:
     server, program = places
@@ -125,7 +125,7 @@ def test_endless_jobs_run_live_beside_each_other_and_beside_epochs(
     wait_until(lambda: len(client.get(at)["subtasks"]) == 3, "the job has been rescaled", 60)
     wait_until(lambda: counts(client, job)[1] > before + 50, "the job counts after it was rescaled", 60)
 
-    # One is stopped with a savepoint and goes on from it, the other is cancelled.
+    # One is stopped with a savepoint and continues from it, the other is cancelled.
     said = headrace("stop", "-m", address, "-p", str(tmp_path / "stopped"), job)
     assert f"savepoint: {tmp_path / 'stopped'}" in said
     assert client.get(f"/jobs/{job}")["state"] == "FINISHED"

@@ -110,7 +110,7 @@ def test_reading_begins_and_ends_at_given_offsets(kafka, numbers):
     assert read(source, first_slice(source)) == ["3", "4", "5"]
 
 
-def test_offsets_are_committed_with_a_checkpoint_and_a_group_goes_on_there(kafka, numbers):
+def test_offsets_are_committed_with_a_checkpoint_and_a_group_continues_there(kafka, numbers):
     source = source_of(kafka, numbers).set_group_id("committing").build()
     enumerator = source.create_enumerator(1)
     [split] = enumerator.discover()

@@ -1,4 +1,4 @@
-"""Two sessions with one high-availability directory: when the one that leads ends, the other goes on with its jobs."""
+"""Two sessions with one high-availability directory: when the leader ends, the other continues its jobs."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def rows_in(folder: Path) -> list[tuple[int, int, int]]:
 
 @pytest.mark.parametrize("kind", ["blocking", "pipelined"])
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
-def test_the_session_that_stands_by_goes_on_with_the_job(
+def test_the_session_that_stands_by_continues_with_the_job(
     places: list[WatchedCli], tmp_path: Path, how: signal.Signals, kind: str
 ) -> None:
     first, second, program = places

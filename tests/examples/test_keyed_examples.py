@@ -118,7 +118,7 @@ def test_sensor_alerts(env: EnvironmentFactory, epochs: int, parallelism: int) -
 # --- fraud_rules_broadcast ------------------------------------------------------------------------
 
 
-# In one epoch the payments come before the rules and wait for ever: nothing orders two inputs.
+# In one epoch the payments come before the rules and wait forever: nothing orders two inputs.
 @with_cuts(*(cut for cut in CUTS if cut.values[1] > 1))
 def test_fraud_rules(env: EnvironmentFactory, epochs: int, parallelism: int) -> None:
     count = 200
@@ -164,7 +164,7 @@ def test_enrich_join(env: EnvironmentFactory, epochs: int, parallelism: int) -> 
 
 
 def rolled(name: str, flows: list[Any]) -> list[Any]:
-    """Aggregate every prefix of each station's flows anew."""
+    """Aggregate every prefix of each station's flows again."""
     results = []
     for position, (station, _, _) in enumerate(flows):
         own = [flow for flow in flows[: position + 1] if flow[0] == station]

@@ -2,7 +2,7 @@
 
 Results of event time do not depend on where epochs end, as long as nothing is late. What is late, and how early an
 early result is, follows from the watermarks, and these come at the end of every batch: those models are told where the
-input is cut. What goes by the clock runs in a harness, where the clock stands still until it is set.
+input is cut. What follows the clock runs in a harness, where the clock stands still until it is set.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def test_overdue_boats(cut: int, parallelism: int, faults: float) -> None:
     assert {what for _, what in expected["incomplete"]} == {"no return", "no departure"}
 
 
-def test_an_overdue_boat_is_told_before_it_is_back() -> None:
+def test_an_overdue_boat_is_reported_before_it_is_back() -> None:
     """Some of them only because "back" is late: they came back in time. Without watermarks in between there is none."""
     events = overdue_boats.events(90)
     too_early = {
@@ -445,7 +445,7 @@ def test_quiet_day_by_both_clocks(seed: int) -> None:
     assert expected
 
 
-def test_a_quiet_day_is_told_while_the_job_waits_for_more(tmp_path: Path) -> None:
+def test_a_quiet_day_is_reported_while_the_job_waits_for_more(tmp_path: Path) -> None:
     source = ScriptedSource([*quiet_day.SALES, Stop()], directory=tmp_path)
 
     def program(env: StreamExecutionEnvironment) -> DataStream:
@@ -503,7 +503,7 @@ def test_order_joins(cut: int, parallelism: int, faults: float) -> None:
 
 
 @with_every_cut
-def test_session_cache_while_nobody_waits(cut: int, parallelism: int, faults: float) -> None:
+def test_session_cache_without_pauses(cut: int, parallelism: int, faults: float) -> None:
     requests = [session_cache.request(index) for index in range(90)]
     found = collect(
         lambda env: {"sessions": session_cache.build(env, env.from_collection(requests), Time.hours(1))},

@@ -227,7 +227,7 @@ class Host(Place):
         self.kill_processes(f"{directory}/ballast")
 
         def has_room() -> bool:
-            # The last that wrote it has it open still; one that was about to write makes it anew.
+            # The last that wrote it has it open still; one that was about to write makes it again.
             self.path(f"{directory}/ballast").unlink(missing_ok=True)
             return shutil.disk_usage(self.path(directory)).free > 0
 

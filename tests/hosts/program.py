@@ -5,7 +5,7 @@ headrace run program.py DIRECTORY
 `DIRECTORY/sinks.json` says which sinks there are. What happens on the way is told and asked by other files there:
 
     epochs      a line for each epoch: the epoch, and the hosts that it ran on
-    hold        while it exists, the driver stops behind as many epochs as it says
+    hold        while it exists, the driver stops after as many epochs as it says
     gate        while it exists, a worker stops in the middle of an epoch, and says in `waiting` which host it is on
     fail        while it exists, a worker fails
 """
@@ -65,7 +65,7 @@ class Tally(KeyedProcessFunction):
 
 
 def tell_epochs(directory: Path) -> None:
-    """Have the driver write down its epochs, and wait behind them if it is asked to."""
+    """Have the driver write down its epochs, and wait after them if it is asked to."""
     epochs = 0
 
     def is_held() -> bool:

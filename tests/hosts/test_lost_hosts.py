@@ -27,7 +27,7 @@ def test_a_job_over_two_hosts_writes_every_row_once(cluster: Cluster) -> None:
     assert job.hosts() == {"one", "two"}
 
 
-def test_a_job_goes_on_without_a_host_that_lost_power_and_with_one_that_takes_its_place(
+def test_a_job_continues_without_a_host_that_lost_power_and_with_one_that_takes_its_place(
     cluster: Cluster,
 ) -> None:
     job = Job(cluster)
@@ -51,7 +51,7 @@ def test_a_job_goes_on_without_a_host_that_lost_power_and_with_one_that_takes_it
     ["", "CoarseGrainedExecutorBackend", "pyspark.daemon"],
     ids=["all of them", "the executor", "workers"],
 )
-def test_a_job_goes_on_when_processes_of_a_host_are_killed(cluster: Cluster, word: str) -> None:
+def test_a_job_continues_when_processes_of_a_host_are_killed(cluster: Cluster, word: str) -> None:
     job = Job(cluster)
     job.ask("gate")
     driver = job.start()
@@ -123,7 +123,9 @@ def test_a_job_with_dynamic_allocation_takes_a_host_that_is_added(cluster: Clust
 
 
 @pytest.mark.parametrize("directory", ["/tmp", "/dev/shm"])
-def test_a_job_goes_on_when_a_full_disk_of_one_host_has_room_again(cluster: Cluster, directory: str) -> None:
+def test_a_job_continues_when_a_full_disk_of_one_host_has_room_again(
+    cluster: Cluster, directory: str
+) -> None:
     job = Job(cluster)
     job.ask("hold", "3")
     driver = job.start()
@@ -131,7 +133,7 @@ def test_a_job_goes_on_when_a_full_disk_of_one_host_has_room_again(cluster: Clus
     full = cluster.worker("two")
     full.fill(directory)
     job.no_longer("hold")
-    # Where tasks of the host fail, there is a word of it; where they need no room, the job goes on.
+    # Where tasks of the host fail, there is a word of it; where they need no room, the job continues.
     job.wait_for_log(driver, "No space left on device")
     full.empty(directory)
     job.finish(driver)

@@ -80,7 +80,7 @@ def test_a_partition_separates_two_hosts_and_no_others(between: Network) -> None
     process.kill()
 
 
-def test_a_host_that_is_paused_goes_on_where_it_was(between: Network) -> None:
+def test_a_host_that_is_paused_continues_where_it_was(between: Network) -> None:
     two = between.hosts["two"]
     clock = two.path("/tmp/clock")
     count = "n=0; while true; do n=$((n+1)); echo $n > /tmp/clock; sleep 0.01; done"

@@ -21,7 +21,7 @@ def begin(job: Job) -> Process:
     return driver
 
 
-def test_a_job_whose_driver_was_killed_goes_on_with_a_host_that_has_no_state(cluster: Cluster) -> None:
+def test_a_job_whose_driver_was_killed_continues_with_a_host_that_has_no_state(cluster: Cluster) -> None:
     job = Job(cluster)
     begin(job)
     cluster.driver.kill_processes()
@@ -33,7 +33,7 @@ def test_a_job_whose_driver_was_killed_goes_on_with_a_host_that_has_no_state(clu
     job.check_finished()
 
 
-def test_a_job_whose_driver_host_lost_power_goes_on_from_another_host(cluster: Cluster) -> None:
+def test_a_job_whose_driver_host_lost_power_continues_from_another_host(cluster: Cluster) -> None:
     job = Job(cluster)
     begin(job)
     lost = cluster.driver
@@ -46,7 +46,7 @@ def test_a_job_whose_driver_host_lost_power_goes_on_from_another_host(cluster: C
     job.check_finished()
 
 
-def test_a_job_that_failed_goes_on_from_its_checkpoint(cluster: Cluster) -> None:
+def test_a_job_that_failed_continues_from_its_checkpoint(cluster: Cluster) -> None:
     job = Job(cluster, **{"restart-strategy.type": "none", "headrace.spark.task-retries": 0})
     job.ask("fail")
     driver = job.start()

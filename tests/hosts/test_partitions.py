@@ -11,7 +11,7 @@ from tests.hosts.network import wait_until
 pytestmark = [pytest.mark.spark, pytest.mark.chaos, pytest.mark.slow(seconds=120), pytest.mark.timeout(600)]
 
 
-def test_a_job_goes_on_without_an_executor_that_its_driver_cannot_reach(cluster: Cluster) -> None:
+def test_a_job_continues_without_an_executor_that_its_driver_cannot_reach(cluster: Cluster) -> None:
     job = Job(cluster)
     job.ask("gate")
     driver = job.start()
@@ -25,7 +25,7 @@ def test_a_job_goes_on_without_an_executor_that_its_driver_cannot_reach(cluster:
     job.check_finished(lost)
 
 
-def test_a_job_goes_on_when_two_executors_reach_each_other_again(cluster: Cluster) -> None:
+def test_a_job_continues_when_two_executors_reach_each_other_again(cluster: Cluster) -> None:
     job = Job(cluster)
     job.ask("hold", "3")
     driver = job.start()
@@ -38,7 +38,7 @@ def test_a_job_goes_on_when_two_executors_reach_each_other_again(cluster: Cluste
     job.check_finished()
 
 
-def test_a_job_goes_on_when_its_driver_reaches_storage_and_sinks_again(cluster: Cluster) -> None:
+def test_a_job_continues_when_its_driver_reaches_storage_and_sinks_again(cluster: Cluster) -> None:
     job = Job(cluster, **{"execution.checkpointing.dir": f"{cluster.bucket}/checkpoints"})
     job.ask("hold", "3")
     driver = job.start()

@@ -112,7 +112,7 @@ class Harness:
         return self._parallelism
 
     def rescale(self, parallelism: int) -> None:
-        """Go on with another parallelism, as from a savepoint."""
+        """Continue with another parallelism, as from a savepoint."""
         parts = [
             (key_group_range(subtask, GROUPS, self._parallelism), chain.files)
             for subtask, chain in enumerate(self._chains)

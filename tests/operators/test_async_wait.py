@@ -285,7 +285,7 @@ def test_results_must_be_iterable(results: Any) -> None:
             harness.end_epoch()
 
 
-def test_a_call_that_somebody_cancels_is_an_error_and_not_a_wait_without_end() -> None:
+def test_a_cancelled_call_is_an_error_and_does_not_wait_forever() -> None:
     class Cancels(AsyncFunction[int, int]):
         async def async_invoke(self, value: int) -> list[int]:
             raise asyncio.CancelledError
@@ -428,7 +428,9 @@ def test_closing_cancels_what_is_under_way_whatever_it_does_about_it() -> None:
     gc.collect()  # a task that was never looked at would complain here, and warnings are errors
 
 
-def test_the_clock_of_the_loop_stands_still_while_nobody_runs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_clock_of_the_loop_stands_still_while_the_loop_does_not_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     now = 1000.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     loop = TaskLoop()

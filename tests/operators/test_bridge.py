@@ -107,7 +107,7 @@ def test_rows_lists_and_maps_inside_records_keep_their_parts():
     assert set(found.to_pylist()[1].values()) == {None}
 
 
-def test_a_stream_tells_its_time_only_where_the_table_goes_by_it():
+def test_a_stream_sends_watermarks_only_to_tables_that_use_them():
     for has_watermarks, told in ((True, 7), (False, MIN_WATERMARK)):
         with OperatorHarness(StreamToTable((ID, NAME), FIELDS, has_watermarks=has_watermarks)) as harness:
             assert harness.operator.table_time(7) == (told, False)

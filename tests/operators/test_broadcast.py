@@ -141,7 +141,7 @@ def test_every_subtask_starts_with_all_broadcast_state() -> None:
             assert harness.output == [14]
 
 
-def test_the_keyed_side_has_keyed_state_beside_broadcast_state() -> None:
+def test_the_keyed_side_has_keyed_state_next_to_broadcast_state() -> None:
     with OperatorHarness(above()) as harness:
         harness.process(("a", 5))
         harness.process_second(10)

@@ -57,7 +57,7 @@ def test_results_get_the_timestamp_of_their_record() -> None:
         assert harness.output_with_timestamps == [("a", 1), ("b", 1), ("c", 3)]
 
 
-def test_what_is_no_iterable_is_the_functions_error() -> None:
+def test_a_result_that_is_not_iterable_is_an_error_of_the_function() -> None:
     with OperatorHarness(FlatMapDeclaration(len)) as harness, pytest.raises(UserFunctionError) as caught:
         harness.process("abc")
     assert caught.value.message == "the function returned int: 3; expected an iterable of results"

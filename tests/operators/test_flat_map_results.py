@@ -9,7 +9,7 @@ from headrace.operators.simple import FlatMapDeclaration
 from headrace.testing.harness import OperatorHarness
 
 
-def test_a_result_that_is_no_iterable_is_named_without_frames_of_headrace() -> None:
+def test_a_result_that_is_not_an_iterable_is_named_without_frames_of_headrace() -> None:
     with (
         OperatorHarness(FlatMapDeclaration(lambda value: value)) as harness,
         pytest.raises(UserFunctionError) as raised,

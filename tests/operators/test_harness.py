@@ -82,7 +82,7 @@ def test_equal_state_makes_equal_snapshots_however_it_came_about() -> None:
         assert one.snapshot() == other.snapshot()
 
 
-def test_a_restored_harness_goes_on_behind_the_epoch_of_the_snapshot() -> None:
+def test_a_restored_harness_continues_after_the_epoch_of_the_snapshot() -> None:
     class Listing(KeyedProcessFunction):
         """Keeps a list, which is stored in one piece an epoch."""
 

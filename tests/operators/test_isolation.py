@@ -1,4 +1,4 @@
-"""A function may go on changing what it has emitted, and what it was given: nobody else sees it."""
+"""A function may continue changing what it has emitted, and what it was given: nobody else sees it."""
 
 from __future__ import annotations
 

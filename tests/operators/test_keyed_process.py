@@ -143,7 +143,7 @@ def test_an_epoch_that_runs_again_begins_where_it_began() -> None:
         assert harness.output == [("a", 2), ("b", 2)]
 
 
-def test_a_restored_snapshot_goes_on_where_it_was_taken() -> None:
+def test_a_restored_snapshot_continues_where_it_was_taken() -> None:
     with OperatorHarness(count_words()) as harness:
         harness.process_batch(["a", "b", "a"])
         snapshot = harness.snapshot()

@@ -35,7 +35,7 @@ def test_none_is_a_result_like_any_other() -> None:
         assert harness.output == [None, None]
 
 
-def test_watermarks_pass_behind_the_records_they_follow() -> None:
+def test_watermarks_pass_after_the_records_they_follow() -> None:
     with OperatorHarness(MapDeclaration(Twice())) as harness:
         harness.process(1, timestamp=5)
         harness.process_watermark(5)

@@ -45,7 +45,7 @@ def test_columns_stay_columns() -> None:
     assert found.values[0].name == "ann"
 
 
-def test_rows_that_somebody_has_looked_at_are_taken_as_they_are() -> None:
+def test_rows_that_were_accessed_are_not_read_again() -> None:
     batch = ColumnBatch(columns())
     batch.values[0][0] = 7
     found = projected(batch, 0)

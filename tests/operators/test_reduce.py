@@ -103,7 +103,7 @@ def test_many_final_values_leave_in_several_batches() -> None:
 
 
 @pytest.mark.parametrize("emits_final_only", [False, True])
-def test_a_reduction_goes_on_at_another_parallelism(emits_final_only: bool) -> None:
+def test_a_reduction_continues_at_another_parallelism(emits_final_only: bool) -> None:
     declaration = ReduceDeclaration(Sum(), key_of, emits_final_only=emits_final_only)
     with OperatorHarness(declaration) as harness:
         harness.process_batch((str(number), number) for number in range(20))

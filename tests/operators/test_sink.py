@@ -100,7 +100,7 @@ def test_an_error_of_the_writer_says_which_sink_it_was() -> None:
     assert caught.value.operator == "Sink: rows"
 
 
-def test_an_error_of_the_system_behind_it_is_passed_on() -> None:
+def test_an_error_of_the_underlying_system_is_passed_on() -> None:
     declaration = SinkDeclaration(Listing(ConnectorError("disk full")))
     with OperatorHarness(declaration) as harness, pytest.raises(ConnectorError, match="disk full"):
         harness.process("a")

@@ -113,7 +113,7 @@ class Joined(ReduceFunction):
         return value1[0], f"{value1[1]} {value2[1]}"
 
 
-def test_reductions_go_by_time_where_there_is_one_and_by_arrival_where_there_is_none() -> None:
+def test_reductions_follow_event_time_if_there_is_any_and_arrival_otherwise() -> None:
     for timestamps, expected in ([3, 1, 2], "y z x"), (None, "x y z"):
         with harness_of(ReduceDeclaration(Joined(), first, emits_final_only=True)) as harness:
             harness.process_batch([("a", "x"), ("a", "y"), ("a", "z")], timestamps)

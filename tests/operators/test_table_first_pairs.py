@@ -82,7 +82,7 @@ def test_pairs_that_others_outrank_are_not_made() -> None:
         ("SELECT *, ROW_NUMBER() OVER (PARTITION BY a.k ORDER BY b.v) AS n {join} AND b.v <= a.v", True),
     ],
 )
-def test_which_joins_are_told(query: str, first: bool) -> None:
+def test_joins_that_learn_which_pairs_are_wanted(query: str, first: bool) -> None:
     t_env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     for name in ("a", "b"):
         t_env.execute_sql(

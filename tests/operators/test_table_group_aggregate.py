@@ -55,14 +55,14 @@ def test_a_new_key_is_inserted_a_changed_one_updated_and_an_emptied_one_deleted(
     assert job.run(rows(("+I", "ann", 5))) == [("+I", "ann", 1, 5)]
 
 
-def test_an_equal_result_is_not_told_again(tmp_path: Path):
+def test_an_equal_result_is_not_emitted_again(tmp_path: Path):
     job = harness(aggregate(SUM), tmp_path)
     job.run(rows(("+I", "ann", 3)))
     assert job.run(rows(("+I", "ann", 0))) == []
     assert job.run(rows(("-U", "ann", 3), ("+U", "ann", 3))) == []
 
 
-def test_with_a_time_to_live_an_equal_result_is_told_again(tmp_path: Path):
+def test_with_a_time_to_live_an_equal_result_is_emitted_again(tmp_path: Path):
     job = harness(aggregate(SUM, ttl_ms=100), tmp_path)
     job.run(rows(("+I", "ann", 3)), now_ms=1_000)
     assert job.run(rows(("+I", "ann", 0)), now_ms=1_050) == [("-U", "ann", 3), ("+U", "ann", 3)]
@@ -248,7 +248,7 @@ def test_lists_hold_what_is_there_whatever_the_epochs(epochs: list[list[tuple[bo
     ("function", "expected"),
     [("VAR_POP", 2.0), ("VAR_SAMP", 3.0), ("STDDEV_POP", 2.0**0.5), ("STDDEV_SAMP", 3.0**0.5)],
 )
-def test_the_spread_of_values_goes_by_those_that_are_there(tmp_path: Path, function: str, expected: float):
+def test_variance_uses_the_values_that_are_left(tmp_path: Path, function: str, expected: float):
     job = harness(aggregate(AggSpec(function, ("amount",), result("v", pa.float64()))), tmp_path)
     assert len(job.run(rows(("+I", "ann", 1), ("+I", "ann", 4), ("+I", "ann", 9)))) == 1
     (_, after) = job.run(rows(("-D", "ann", 9), ("+I", "ann", 4)))
@@ -404,7 +404,7 @@ def test_calls_with_one_argument_and_several_filters_share_its_values(
     assert materialized(emitted) == expected
 
 
-def test_of_values_that_nobody_takes_back_only_new_ones_are_written(tmp_path: Path):
+def test_of_values_without_retractions_only_new_ones_are_written(tmp_path: Path):
     distinct = AggSpec("COUNT", ("amount",), result("d"), distinct=True)
     job = harness(aggregate(distinct), tmp_path, retracts=False)
     job.run(rows(("+I", "ann", 3), ("+I", "ann", 4)))

@@ -36,7 +36,7 @@ def join(lower: int, upper: int, *, is_timed: bool = True) -> TableIntervalJoinD
     )
 
 
-def test_rows_meet_within_the_interval_and_are_freed_behind_it(tmp_path: Path) -> None:
+def test_rows_meet_within_the_interval_and_are_freed_after_it(tmp_path: Path) -> None:
     job = Harness(join(-5, 3), [LEFT, RIGHT], [False, False], tmp_path)
     assert job.run([("+I", "a", 1, 10)], [("+I", "a", 2, 16)], before=0, after=5) == []
     assert job.run([], [("+I", "a", 3, 15), ("+I", "b", 3, 15)], before=5, after=14) == [
@@ -83,7 +83,7 @@ def padded(lasts_ms: int, *, is_timed: bool = True) -> JoinAssociationsDeclarati
 PAIRS = (*LEFT, *IDS, *RIGHT)
 
 
-def test_a_row_without_a_partner_is_told_when_its_time_is_over(tmp_path: Path) -> None:
+def test_a_row_without_a_partner_is_emitted_when_its_interval_has_passed(tmp_path: Path) -> None:
     job = Harness(padded(5), [PAIRS, (*LEFT, *IDS)], [False, False], tmp_path)
     rows = [("+I", "a", 1, 10, 7, 1), ("+I", "a", 2, 10, 7, 2), ("+I", "a", 2, 10, 7, 2)]
     assert job.run([], rows, before=0, after=9) == []

@@ -57,7 +57,7 @@ def test_both_sides_of_an_epoch_meet(tmp_path: Path):
     assert joined.run([("+I", 1, "a"), ("+I", 1, "a")], [("+I", 1, "x")]) == [("+I", 1, "a", 1, "x")] * 2
 
 
-def test_equal_rows_that_nobody_takes_back_are_each_joined(tmp_path: Path):
+def test_equal_rows_of_insert_only_input_are_each_joined(tmp_path: Path):
     joined = job(JoinKind.INNER, tmp_path, retracts=(False, False), is_insert_only=True)
     assert joined.run([("+I", 1, "a")], []) == []
     assert joined.run([("+I", 1, "a"), ("+I", None, "a")], [("+I", None, "x")]) == []

@@ -40,7 +40,7 @@ K, C, V, T = (
 )
 BOOLEAN, BIGINT, DOUBLE = pa.bool_(), pa.int64(), pa.float64()
 NAMES = "ABCD"
-#: Column 1 of a row has the letters of the variables that it may belong to; columns behind it say so one by one.
+#: Column 1 of a row has the letters of the variables that it may belong to; columns after it say so one by one.
 FLAGS = tuple(StepColumn(name.lower(), "BOOLEAN", BOOLEAN) for name in NAMES)
 SCHEMA = (K, V, T, *FLAGS)
 QUANTIFIERS = [(1, 1), (0, 1), (0, None), (1, None), (2, 2), (2, None), (1, 2), (0, 2), (2, 3)]
@@ -84,7 +84,7 @@ def has_choice(each: PatternVariable) -> bool:
 
 
 def takes(of: PatternSpec, letters: str, last: int, chosen: int) -> bool:
-    """Whether a row may belong to a variable, behind one of another: greedy ones in between must not want it."""
+    """Whether a row may belong to a variable, after one of another: greedy ones in between must not want it."""
     names = [each.name.lower() for each in of.variables]
     wanted = [names[at] for at in range(max(last, 0), chosen) if has_choice(of.variables[at])]
     return names[chosen] in letters and not any(each in letters for each in wanted)
@@ -99,7 +99,7 @@ def may_end(of: PatternSpec, letters: str, last: int) -> bool:
 
 
 def ends_from(of: PatternSpec, rows: list[tuple[int, str]], at: int, last: int, count: int) -> Iterator[int]:
-    """Yield where matches end that go on at a row, with so many rows of the last variable."""
+    """Yield where matches end that continue at a row, with so many rows of the last variable."""
     if at == len(rows):
         return
     letters = rows[at][1]
@@ -122,7 +122,7 @@ def ends_from(of: PatternSpec, rows: list[tuple[int, str]], at: int, last: int, 
 
 
 def model(of: PatternSpec, rows: list[tuple[int, str]]) -> list[tuple[int, int]]:
-    """Return first and last row of every match; only for ways to go on that do not need to know variables."""
+    """Return first and last row of every match; only for ways to continue that do not need to know variables."""
     found, begin = [], 0
     while begin < len(rows):
         ends = [
@@ -171,7 +171,7 @@ def test_matches_are_those_of_a_model_that_tries_everything(
     matching = Matching(of, columns)
     runs = Runs(matching.plan)
     found = matching.fed(runs, range(len(rows)), [each for each, _ in rows])
-    # Those behind an earlier start that rows have not decided about stay open.
+    # Those after an earlier start that rows have not decided about stay open.
     settled = [(each.bounds[0], each.bounds[-1] - 1) for each in found]
     undecided = [each.bounds[0] for each in runs.runs if each.bounds]
     expected = model(of, rows)
@@ -243,7 +243,7 @@ def test_state_is_freed_when_a_match_would_take_too_long(tmp_path: Path) -> None
     assert job.run([row(3, "c", 12)], before=11, after=12) == []
 
 
-def test_a_match_that_takes_exactly_as_long_as_within_is_none(tmp_path: Path) -> None:
+def test_rows_exactly_within_apart_do_not_match(tmp_path: Path) -> None:
     within = pattern(variable("A"), variable("B"), within_ms=10)
     job = Harness(node(within), [SCHEMA], [False], tmp_path)
     rows = [row(1, "a", 1), row(2, "b", 11), row(3, "a", 20), row(4, "b", 29)]

@@ -74,7 +74,7 @@ def test_a_range_frees_its_rows_as_time_moves_on(tmp_path: Path) -> None:
     assert job.state_rows == 1
 
 
-def test_lag_goes_by_the_last_row_of_a_time(tmp_path: Path) -> None:
+def test_lag_uses_the_last_row_of_a_time(tmp_path: Path) -> None:
     before = OverCall(AggSpec("LAG", ("v",), StepColumn("b", "BIGINT", pa.int64())), offset=2)
     job = Harness(node(before), [(K, V, T)], [False], tmp_path)
     rows = [("+I", "a", 1, 1), ("+I", "a", 2, 2), ("+I", "a", 3, 3), ("+I", "a", 4, 3)]
@@ -223,7 +223,7 @@ def test_any_cut_into_epochs_gives_the_rows_of_the_model(rows, drawn, cuts, para
 @given(
     st.lists(st.tuples(st.sampled_from("ab"), st.none() | st.integers(0, 3)), max_size=14), CALLS, st.data()
 )
-def test_an_order_that_is_no_time_tells_what_changes(values, drawn, data) -> None:
+def test_over_by_a_column_that_is_not_a_time_emits_changes(values, drawn, data) -> None:
     calls = [
         over(f"r{at}", function, None, frame[1], distinct=distinct and function in ("COUNT", "SUM"))
         for at, (function, frame, distinct) in enumerate(drawn)

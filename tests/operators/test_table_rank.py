@@ -225,7 +225,7 @@ def test_the_first_rows_are_those_of_the_rows_that_are_there(
     has_rank=st.booleans(),
     emits_update_before=st.booleans(),
 )
-def test_rows_that_nobody_takes_back_are_told_like_those_that_somebody_may(
+def test_insert_only_input_gives_the_same_rows_as_input_with_retractions(
     data: st.DataObject,
     order: str,
     ascending: bool,

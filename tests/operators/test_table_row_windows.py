@@ -26,7 +26,7 @@ def windows(size: int, slide: int) -> RowWindowsDeclaration:
     )
 
 
-def test_a_window_is_told_when_it_is_full(tmp_path: Path) -> None:
+def test_a_window_is_emitted_when_it_is_full(tmp_path: Path) -> None:
     job = Harness(windows(3, 3), [(K, V)], [False], tmp_path)
     assert job.run([("+I", "a", 1), ("+I", "b", 10), ("+I", "a", 1)]) == []
     assert job.state_rows == 5  # three rows, and how many each key has had

@@ -48,7 +48,7 @@ def test_do_error_fails_with_the_primary_key(tmp_path):
         made.run([("+I", "tea", 2)], before=1, after=2)
 
 
-def test_an_update_of_the_same_key_of_the_query_is_no_conflict(tmp_path):
+def test_an_update_of_the_same_key_of_the_query_is_not_a_conflict(tmp_path):
     made = harness(tmp_path, fails=True)
     made.run([("+I", "tea", 1)], before=0, after=1)
     assert made.run([("+U", "tea", 1)], before=1, after=2) == []

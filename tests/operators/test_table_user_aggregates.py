@@ -123,7 +123,7 @@ def value_of(spec: AggSpec, *amounts: int | None) -> Any:
     return accumulator.result(accumulator.merge(old, new)).to_pylist()[0]
 
 
-def test_a_function_that_fails_is_told_with_its_row():
+def test_the_error_of_a_function_names_its_row():
     with pytest.raises(UserFunctionError, match="unsupported operand") as failed:
         value_of(call(Total()), None)
     assert failed.value.record == "(None,)"

@@ -171,7 +171,7 @@ def test_windows_of_the_clock_close_when_it_passes_them(tmp_path: Path):
 
 
 @pytest.mark.parametrize("kind", [WindowKind.TUMBLE, WindowKind.CUMULATE, WindowKind.SESSION])
-def test_windows_of_the_clock_go_by_the_clock_on_the_wall(kind: WindowKind, tmp_path: Path):
+def test_processing_time_windows_follow_the_wall_clock(kind: WindowKind, tmp_path: Path):
     hour = 3_600_000
     window = TableWindowSpec(
         kind, None, size_ms=24 * hour, slide_ms=12 * hour, gap_ms=2 * hour, zone="Asia/Tokyo"

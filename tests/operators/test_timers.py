@@ -282,7 +282,7 @@ def test_an_error_in_on_timer_names_the_operator_and_the_key() -> None:
 
 @pytest.mark.parametrize("time", [1.5, "5", None, 2**63])
 @pytest.mark.parametrize("domain", list(TimeDomain))
-def test_a_time_that_is_no_time_is_refused_where_it_is_given(time: Any, domain: TimeDomain) -> None:
+def test_an_invalid_time_is_refused_where_it_is_given(time: Any, domain: TimeDomain) -> None:
     with (
         OperatorHarness(obedient()) as harness,
         pytest.raises(JobDefinitionError, match="whole number of milliseconds"),
@@ -351,7 +351,7 @@ def test_timers_fire_as_in_the_model_wherever_epochs_end(script: list[Any]) -> N
     expected = Timers()
     now = {EVENT: 0, PROCESSING: 0}
     output: list[Any] = []
-    #: Steps since the last barrier: what an epoch that runs again goes through once more.
+    #: Steps since the last barrier: what an epoch that runs again goes through again.
     epoch: list[Any] = []
     harness = OperatorHarness(obedient())
 
@@ -476,7 +476,7 @@ class Rules(KeyedBroadcastProcessFunction):
         yield ctx.get_current_key(), timestamp, ctx.get_broadcast_state(self.rules).get("greeting")
 
 
-def test_timers_beside_broadcast_state() -> None:
+def test_timers_work_with_broadcast_state() -> None:
     declaration = KeyedBroadcastProcessDeclaration(Rules(), first, (Rules.rules,))
     with OperatorHarness(declaration) as harness:
         harness.process_batch([("a", 5), ("b", 9)])

@@ -36,7 +36,7 @@ ONE_SECOND_LATE = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_sec
 IN_ORDER = WatermarkStrategy.for_monotonous_timestamps()
 
 
-def test_records_get_their_timestamps_and_time_moves_behind_them() -> None:
+def test_records_get_their_timestamps_and_time_moves_after_them() -> None:
     #   at     5000   4500   7000  |  6500        watermark = highest - 1000 - 1
     with OperatorHarness(
         TimestampsDeclaration(ONE_SECOND_LATE.with_timestamp_assigner(ByField()))
@@ -77,7 +77,7 @@ def test_watermarks_from_upstream_end_here_except_the_last_one() -> None:
 
 
 @pytest.mark.parametrize("keeps_local_copy", [True, False])
-def test_time_goes_on_where_it_stood_in_the_next_epoch(keeps_local_copy: bool) -> None:
+def test_time_continues_where_it_stood_in_the_next_epoch(keeps_local_copy: bool) -> None:
     with OperatorHarness(
         TimestampsDeclaration(ONE_SECOND_LATE.with_timestamp_assigner(ByField()))
     ) as harness:
@@ -111,7 +111,7 @@ def test_a_generator_of_the_users_emits_when_it_likes() -> None:
 
 @pytest.mark.parametrize("batch_size", [1, 2, 3, 100])
 @pytest.mark.parametrize("moves", [False, True])
-def test_a_watermark_that_a_record_carries_travels_right_behind_it(batch_size: int, moves: bool) -> None:
+def test_a_watermark_that_a_record_carries_travels_right_after_it(batch_size: int, moves: bool) -> None:
     strategy = WatermarkStrategy.for_generator(AtMarkers).with_timestamp_assigner(ByField())
     marked = [{"at": time, "is marker": is_marker} for time, is_marker in enumerate((0, 1, 1, 0, 1, 0))]
     found: list[Any] = []

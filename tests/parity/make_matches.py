@@ -5,7 +5,7 @@ In BATCH mode some queries are run, and what differs from streaming mode is writ
     python tests/parity/make_matches.py        with PyFlink's own environment
 
 All rows of a table come at once, and the watermark moves with each of them: Flink forwards one at once if it is further
-than its interval behind the next, and times are seconds apart.
+than its interval after the next, and times are seconds apart.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Writes ``flink_timed_changelogs.json``: what Flink emits for each row, for queries that go by time.
+"""Writes ``flink_timed_changelogs.json``: what Flink emits for each row, for queries that follow time.
 
     python tests/parity/make_timed_changelogs.py        with PyFlink's own environment
 

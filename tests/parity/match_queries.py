@@ -2,7 +2,7 @@
 
 Every table has the same columns. A row satisfies the variables whose letters are in `c`, so that rows can be ambiguous.
 
-    id BIGINT NOT NULL, k STRING, c STRING, v BIGINT, f DOUBLE, sec BIGINT, ts (event time, the watermark is 2 s behind)
+    id BIGINT NOT NULL, k STRING, c STRING, v BIGINT, f DOUBLE, sec BIGINT, ts (event time, the watermark is 2 s after)
 
 `clocked` has `pt`, the clock's time, instead of an event time that matters.
 """
@@ -564,7 +564,7 @@ BATCH = (
 
 
 def random_queries(seed: int, count: int) -> dict[str, str]:
-    """Draw patterns with all quantifiers and ways to go on, over rows that satisfy several variables."""
+    """Draw patterns with all quantifiers and ways to continue, over rows that satisfy several variables."""
     choose = random.Random(seed)
     quantifiers = [
         "",

@@ -32,7 +32,7 @@ _LONG = 16
 
 
 def write_events(directory: Path, *, files: int) -> None:
-    """Write the events; in several files time goes on from one to the next."""
+    """Write the events; in several files time advances from one to the next."""
     write_files(directory, EVENTS, "csv", SEED, files=files, rate=RATE)
 
 

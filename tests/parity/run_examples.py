@@ -268,7 +268,7 @@ def run(
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """End a program that would run for ever, with the processes it has started."""
+    """End a program that would run forever, with the processes it has started."""
     for sign in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, sign)

@@ -29,7 +29,7 @@ SOME_DEFAULT = object()
 class Gap:
     """One thing PyFlink has and headrace has not, or has differently."""
 
-    #: `pyflink.module.Class.method`; with `()` behind it if only its parameters differ.
+    #: `pyflink.module.Class.method`; with `()` after it if only its parameters differ.
     name: str
     kind: Literal["missing module", "missing name", "missing member", "refused", "parameters", "kind"]
     detail: str = ""

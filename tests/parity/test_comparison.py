@@ -67,7 +67,7 @@ def differs(expected: str, function: object) -> bool:
         ("size=None, j_handle=None", lambda size: None),
     ],
 )
-def test_the_same_parameters_are_no_gap(expected, function):
+def test_the_same_parameters_are_not_a_gap(expected, function):
     assert not differs(expected, function)
 
 

@@ -1,7 +1,7 @@
 """MATCH_RECOGNIZE finds Flink's matches, and refuses what Flink refuses.
 
 ``flink_matches.json`` was written by Flink itself (`make_matches.py`). Rows come one by one, each in an epoch of its
-own, and so does the watermark; keys are in several subtasks, and the job goes on with other ones halfway.
+own, and so does the watermark; keys are in several subtasks, and the job continues with other ones halfway.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def found_by(
     parallelism: int = 1,
     forgets: bool = False,
 ) -> list[Change]:
-    """Run a query; time goes on in an epoch behind each one with rows."""
+    """Run a query; time advances in an epoch after each one with rows."""
     job = job_of_tables(t_env, [t_env.sql_query(query)])
     scans = scans_of(job)
     tables = {scan: changes_of({**TABLES, "clocked": TABLES["plain"]}[name]) for scan, name in scans.items()}

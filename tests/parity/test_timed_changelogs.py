@@ -1,4 +1,4 @@
-"""Queries that go by time emit Flink's rows: for each row those that it emits for it, and as many in all.
+"""Queries that follow time emit Flink's rows: for each row those that it emits for it, and as many in all.
 
 ``flink_timed_changelogs.json`` was written by Flink itself (`make_timed_changelogs.py`): two scripts, in the first of
 which some rows are late.
@@ -59,7 +59,7 @@ PADDED = tuple(name for name in QUERIES if "interval join" in name and not name.
 
 
 def tables_of(rows: list[list[Any]]) -> dict[str, Rows]:
-    """The tables of a script: every row has an epoch of its own, and time goes on in one behind it."""
+    """The tables of a script: every row has an epoch of its own, and time advances in one after it."""
     tables = {}
     for name in _NAMES:
         changes: list[Change] = []

@@ -1,6 +1,6 @@
-"""Queries that go by time, whose rows are compared with Flink's, row by row. Flink's own Python reads this module, too.
+"""Queries that follow time, compared with Flink row by row. Flink's own Python reads this module, too.
 
-e, f     rows with an event time, of which the watermark is 5 s behind    id, k, v, ts
+e, f     rows with an event time, of which the watermark is 5 s after    id, k, v, ts
 w        versions of rows: a changelog, id is its key, the same            id, k, v, ts
 t        a changelog with all kinds of rows                               id, k, v
 clocked  rows with the clock's time                                       id, k, v, pt

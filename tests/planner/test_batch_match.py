@@ -29,7 +29,7 @@ def test_places_sums_and_the_time_of_matches_are_returned() -> None:
     assert MatchRows(PATTERN)(rows) == [(0, 0, 3, 102), (3, -1, 1, 104)]
 
 
-def test_rows_that_are_too_far_apart_are_no_match() -> None:
+def test_rows_that_are_too_far_apart_do_not_match() -> None:
     assert MatchRows(PATTERN)([(100, 1), (110, 5)]) == []
 
 

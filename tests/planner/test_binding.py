@@ -226,7 +226,7 @@ def test_an_alias_hides_the_name_of_its_table(session: Session) -> None:
     assert "is used twice" in refused(session, "SELECT 1 FROM a JOIN a ON TRUE").message
 
 
-def test_queries_of_with_are_seen_by_those_behind_them(session: Session) -> None:
+def test_queries_of_with_are_seen_by_those_after_them(session: Session) -> None:
     text = "WITH p AS (SELECT price FROM bids), q (x) AS (SELECT price + 1 FROM p) SELECT x FROM q"
     assert session.schema(text) == ["x BIGINT"]
 
@@ -323,7 +323,7 @@ def test_a_key_that_is_computed_is_a_column_below_the_groups(session: Session) -
     assert aggregate.group_keys == (len(aggregate.input.schema) - 1,)
 
 
-def test_what_is_no_key_needs_an_aggregate(session: Session) -> None:
+def test_a_column_that_is_not_a_group_key_needs_an_aggregate(session: Session) -> None:
     assert "'price' is not in GROUP BY" in refused(session, "SELECT price FROM bids GROUP BY auction").message
     assert "not allowed in WHERE" in refused(session, "SELECT 1 FROM bids WHERE COUNT(*) > 1").message
     assert "aggregate functions are not allowed in an aggregate" in (
@@ -344,7 +344,7 @@ def test_rollup_and_cube_are_grouping_sets(session: Session) -> None:
     assert sets("auction, price") is None
 
 
-def test_a_group_window_has_its_properties_behind_the_aggregates(session: Session) -> None:
+def test_a_group_window_has_its_properties_after_the_aggregates(session: Session) -> None:
     text = """SELECT TUMBLE_END(ts, INTERVAL '1' MINUTE) AS e, auction, COUNT(*),
                      TUMBLE_ROWTIME(ts, INTERVAL '1' MINUTE)
               FROM bids GROUP BY auction, TUMBLE(ts, INTERVAL '1' MINUTE)"""
@@ -441,7 +441,7 @@ def test_over_calls_are_columns_behind_their_input(session: Session) -> None:
     assert not over.calls[0].order_by[0].nulls_first
 
 
-def test_qualify_takes_the_names_of_select_where_they_are_no_columns(session: Session) -> None:
+def test_qualify_takes_the_names_of_select_where_they_are_not_columns(session: Session) -> None:
     call = "ROW_NUMBER() OVER (PARTITION BY auction ORDER BY price DESC)"
     named = plan(session, f"SELECT price, {call} AS n FROM bids QUALIFY n <= 3 AND price > 1")
     written = plan(session, f"SELECT price, {call} AS n FROM bids QUALIFY {call} <= 3 AND price > 1")
@@ -567,7 +567,7 @@ def test_set_operations_bring_both_sides_to_one_type(session: Session) -> None:
     )
 
 
-def test_values_that_are_no_literals_are_worked_out_row_by_row(session: Session) -> None:
+def test_values_that_are_not_literals_are_computed_row_by_row(session: Session) -> None:
     node = plan(session, "VALUES ('a', 1), ('abc', 1 + 1)")
     assert isinstance(node, Project)
     assert isinstance(node.input, Values)

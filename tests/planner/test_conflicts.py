@@ -66,7 +66,7 @@ def test_do_nothing_and_do_error_need_watermarks(t_env, clause):
 
 
 @pytest.mark.parametrize(("sink", "reason"), [("printed", "UPDATE_BEFORE"), ("files", "insert-only")])
-def test_on_conflict_is_for_sinks_that_go_by_keys(t_env, sink, reason):
+def test_on_conflict_needs_a_sink_with_a_primary_key(t_env, sink, reason):
     with pytest.raises(SqlValidationError, match=reason):
         plan(t_env, "SELECT name, id FROM orders", "ON CONFLICT DO DEDUPLICATE", sink)
 

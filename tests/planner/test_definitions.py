@@ -142,7 +142,7 @@ def test_show_columns_describes_those_that_match(session: Session) -> None:
     )
 
 
-def test_without_comments_there_is_no_column_for_them(session: Session) -> None:
+def test_describe_has_a_comment_column_only_if_there_are_comments(session: Session) -> None:
     session.run("CREATE TABLE cups (id INT, ml INT)")
 
     assert [row[6:] for row in rows(session, "DESCRIBE cups")] == [(), ()]
@@ -188,7 +188,7 @@ def test_tables_that_make_no_sense_are_refused(session: Session, text: str, mess
     assert caught.value.column is not None
 
 
-def test_like_takes_what_it_is_told_to(session: Session) -> None:
+def test_like_copies_what_its_options_say(session: Session) -> None:
     session.run(
         "CREATE TABLE plain WITH ('connector' = 'print') "
         "LIKE orders (EXCLUDING GENERATED EXCLUDING METADATA EXCLUDING WATERMARKS EXCLUDING CONSTRAINTS)"

@@ -72,7 +72,7 @@ _CASES = [
         _ANY,
         "SELECT »TIMESTAMP '2020-01-01 00:00:00.123456789'«",
         "a TIMESTAMP with more than 6 digits of a second is not supported yet",
-        "leave out the digits behind the 6th",
+        "leave out the digits after the 6th",
     ),
     (_ANY, "SELECT id FROM e WHERE »k«", "WHERE needs a BOOLEAN condition, not STRING", "compare it"),
     (

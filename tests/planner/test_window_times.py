@@ -66,7 +66,7 @@ def test_times_of_windows_are_in_the_windows_of_their_timestamps(
         shown = there.astimezone(ZoneInfo(zone)).replace(tzinfo=None).isoformat(" ")
         for window in (SECONDS, FRACTIONS):
             assert number(next(given), window) == number(wall_ms(text), window), text
-            # An hour that is left out in spring is read as the one behind it.
+            # An hour that is left out in spring is read as the one after it.
             assert number(next(given), window) == number(wall_ms(shown), window), text
 
 

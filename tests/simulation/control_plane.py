@@ -184,7 +184,7 @@ class Simulation:
         }
         self.task_fault_rate = rng.choice([0.0, 0.02, 0.05])
         self.standbys = rng.choice((1, 1, 2))
-        #: Whether the job goes on from another job's savepoint, which stays that job's.
+        #: Whether the job continues from another job's savepoint, which stays that job's.
         self.starts_from_savepoint = self.program.can_rescale and rng.random() < 0.4
         self.expected = Counter(map(repr, self.program.expected()))
         self.published: dict[tuple[int, int], list[Any]] = {}
@@ -318,7 +318,7 @@ class Simulation:
         try:
             self._run_job(driver, lease)
         except LeadershipError:
-            pass  # another one goes on
+            pass  # another one continues
         except (HeadraceError, OSError) as error:
             # One that no longer leads may find that its files are gone.
             is_known = "injected" in str(error) or isinstance(error, CheckpointError) or not driver.leads()

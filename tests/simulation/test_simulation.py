@@ -82,7 +82,7 @@ def output_is_committed_before_its_checkpoint(monkeypatch: pytest.MonkeyPatch) -
 
 
 def the_lease_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A driver goes on although another has taken over."""
+    """A driver continues although another has taken over."""
     monkeypatch.setattr(WatchedLease, "prove", lambda self: None)
 
 

@@ -109,7 +109,7 @@ class Driver:
         self.world._back.acquire()
 
     def hand_over(self) -> None:
-        """Let the world decide who goes on."""
+        """Let the world decide who continues."""
         self.world._back.release()
         self._go.acquire()
         if self.is_dead:

@@ -1,6 +1,6 @@
 """A program for `test_full_disk`: a table job whose directory of state copies is full; then the same with space.
 
-It runs in a mount namespace of its own, where the directory is a disk of a few megabytes. Prints what became of it.
+It runs in a mount namespace of its own, where the directory is a disk of a few megabytes. Prints what happened to it.
 """
 
 from __future__ import annotations

@@ -173,7 +173,7 @@ def children_of(pid: int) -> list[int]:
 
 
 def _stat(pid: int) -> list[str]:
-    """Return the fields of a process's `stat` behind its name."""
+    """Return the fields of a process's `stat` after its name."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 

@@ -117,7 +117,7 @@ def run(name: str, directory: Path, *, with_kill: bool) -> dict[str, Any]:
         NumberSequenceSource(0, NUMBERS - 1), WatermarkStrategy.no_watermarks(), "Numbers"
     )
     drawn = numbers.key_by(lambda n: n % KEYS).process(Draw())
-    # Chained behind the state, in the third epoch: the sources' output is in use, and state is half written.
+    # Chained after the state, in the third epoch: the sources' output is in use, and state is half written.
     stream = drawn.map(WaitForKill(2 * PER_EPOCH, str(directory)))
     reports: list[SubtaskReport] = []
     with (
@@ -143,7 +143,7 @@ def run(name: str, directory: Path, *, with_kill: bool) -> dict[str, Any]:
 
 
 def kill_executor(directory: Path) -> None:
-    """Kill the executor of a task that waits, and let the tasks go on."""
+    """Kill the executor of a task that waits, and let the tasks continue."""
     deadline = time.monotonic() + 200
     while not (waiting := list(directory.glob("waiting-*"))):
         assert time.monotonic() < deadline, "no task came to where it waits"

@@ -45,7 +45,7 @@ class StandaloneCluster:
 
         Args:
             name: For its log.
-            within: A command that runs the one behind it in a place of its own, such as another mount namespace.
+            within: A command that runs the one after it in a place of its own, such as another mount namespace.
         """
         directory = self._folder / f"work-{name}"
         directory.mkdir(exist_ok=True)

@@ -32,7 +32,7 @@ class Count(KeyedProcessFunction):
 
 
 class Wait:
-    """Holds a record until the test goes on, after it has said that it is here."""
+    """Holds a record until the test continues, after it has said that it is here."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.spark
 
 COLUMNS = "i INT, b BIGINT, d DECIMAL(5, 2), t TIMESTAMP(3), s STRING"
 GOOD_JSON = b'{"i":1,"b":2,"d":3.5,"t":"2020-01-01 00:00:00","s":"good"}'
-#: Lines that are no records.
+#: Lines that are not records.
 NO_JSON = [
     b'{"i":1,"s":"\xff\xfe"}',
     b'{"i":1,"s":"ab',
@@ -82,7 +82,7 @@ def errors(result: TableResult) -> int:
     ("kind", "good", "no_records", "bad_fields"),
     [("json", GOOD_JSON, NO_JSON, BAD_FIELDS), ("csv", GOOD_CSV, NO_CSV, BAD_COLUMNS)],
 )
-def test_what_is_no_record_is_left_out_and_fields_that_cannot_be_converted_are_null(
+def test_invalid_records_are_skipped_and_fields_that_cannot_be_converted_are_null(
     env: EnvironmentFactory,
     tmp_path: Path,
     kind: str,
@@ -186,7 +186,7 @@ def test_files_are_read_as_columns_until_spark_must_read_them(
     assert [row[1] for row in plain] == [50] * 40
     assert {row[2] for row in plain} == {"x" * 50}
 
-    # Behind what is looked at beforehand.
+    # After what is looked at beforehand.
     (tmp_path / "plain").write_text("\n".join([*lines, '1,,,2020-01-01 00:40:00,"y"']))
     quoted = sorted(tuple(row) for row in streaming(env, tmp_path).execute_sql(query).collect())
     assert quoted[:-1] == plain

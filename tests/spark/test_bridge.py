@@ -77,7 +77,7 @@ class Numbered(KeyedProcessFunction):
 
 
 class WithTime(ProcessFunction):
-    """Puts the timestamp of each record, and the watermark before it, behind the record."""
+    """Puts the timestamp of each record, and the watermark before it, after the record."""
 
     def process_element(self, value: Row, ctx: ProcessFunction.Context) -> Any:
         yield *value, ctx.timestamp(), ctx.timer_service().current_watermark() < ctx.timestamp()
@@ -298,7 +298,7 @@ def test_a_stream_of_a_table_can_be_a_table_again_and_meet_others(env: Environme
     assert Counter(rows) == Counter((f"name {k[1]}", v * 2) for k, v, _ in EVENTS if v >= 5 and k != "k3")
 
 
-def test_a_table_whose_end_is_not_known_beforehand_ends_the_stream_behind_it(env: EnvironmentFactory):
+def test_a_table_with_an_unknown_end_ends_the_stream_after_it(env: EnvironmentFactory):
     t_env = StreamTableEnvironment.create(env(2, max_records=5))
     changes = [Row.of_kind(RowKind.INSERT, n, f"k{n % 3}", n) for n in range(12)]
     register_changelog(t_env, "changes", changes)
@@ -331,7 +331,9 @@ def lines(rows: Iterable[tuple[Any, ...]]) -> list[str]:
     return sorted(f"{row[0]} {row[1]} {row[2]}" for row in rows)
 
 
-def test_a_job_that_fails_behind_a_table_goes_on_from_its_checkpoint(env: EnvironmentFactory, tmp_path: Path):
+def test_a_job_that_fails_after_a_table_continues_from_its_checkpoint(
+    env: EnvironmentFactory, tmp_path: Path
+):
     options = {
         "execution.checkpointing.interval": "1 ms",
         "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
@@ -345,7 +347,7 @@ def test_a_job_that_fails_behind_a_table_goes_on_from_its_checkpoint(env: Enviro
     made = windowed(t_env, timed(environment.from_collection(EVENTS, EVENT))).process(WithTime())
     texts = made.map(lambda row: f"{row[0]} {row[1]} {row[3]}")
     model = lines(windows_of(numbered(EVENTS)))
-    # Four attempts are all that Spark gives a task: the fifth is behind a restart.
+    # Four attempts are all that Spark gives a task: the fifth is after a restart.
     failing = texts.map(FailAt(model[-1], tmp_path / "failures", 4)).map(lambda pair: pair[0])
     failing.sink_to(sink(tmp_path / "out"))
     environment.execute()
@@ -361,7 +363,7 @@ def savepoint_program(
 
 
 @pytest.mark.slow
-def test_a_job_goes_on_from_a_savepoint_with_another_parallelism(env: EnvironmentFactory, tmp_path: Path):
+def test_a_job_continues_from_a_savepoint_with_another_parallelism(env: EnvironmentFactory, tmp_path: Path):
     source = ScriptedSource([*EVENTS[:30], Stop(), *EVENTS[30:]], directory=tmp_path / "attempts")
     options = {"execution.checkpointing.interval": "1 h"}
     first = env(2, max_records=10, options=options)

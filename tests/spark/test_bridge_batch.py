@@ -35,7 +35,7 @@ def batch(env: EnvironmentFactory, max_records: int) -> StreamTableEnvironment:
     return StreamTableEnvironment.create(env(2, max_records=max_records), EnvironmentSettings.in_batch_mode())
 
 
-def test_windows_of_a_stream_are_told_once_all_rows_are_there(env: EnvironmentFactory):
+def test_windows_of_a_stream_are_emitted_once_all_rows_have_arrived(env: EnvironmentFactory):
     t_env = batch(env, max_records=len(EVENTS) // 3)
     events = [*EVENTS, LATE]
     source = timed(t_env._env.from_collection(events, EVENT))

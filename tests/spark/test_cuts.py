@@ -413,7 +413,7 @@ def test_files_are_read_once_and_counted(
 
 
 class Join(KeyedCoProcessFunction):
-    """Keeps both sides for ever and emits every pair once, whichever came first."""
+    """Keeps both sides forever and emits every pair once, whichever came first."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self._lefts = runtime_context.get_list_state(ListStateDescriptor("lefts", None))

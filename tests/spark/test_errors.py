@@ -372,7 +372,7 @@ class FailTogether(MapFunction):
         raise ValueError(f"bad value of {self._subtask}")
 
 
-def test_subtasks_that_fail_together_are_all_told(env: EnvironmentFactory, tmp_path: Path) -> None:
+def test_subtasks_that_fail_together_are_all_reported(env: EnvironmentFactory, tmp_path: Path) -> None:
     error = run_to_failure(lambda s: s.rebalance().map(FailTogether(tmp_path)).name("Fail"), env(2))
     assert isinstance(error, UserFunctionError)
     [other] = error.concurrent
@@ -517,7 +517,7 @@ _ABORTED = (
     ],
     ids=["worker", "executor", "fetch"],
 )
-def test_a_lost_process_is_told_without_java(said: str, told: str) -> None:
+def test_a_lost_process_is_reported_without_java_traces(said: str, told: str) -> None:
     error = recover(_ABORTED + said)
     assert isinstance(error, TaskLostError)
     assert told in str(error)

@@ -54,7 +54,7 @@ def _text(value: object) -> str:
 
 
 @pytest.mark.timeout(300)
-def test_rows_that_are_aggregated_behind_the_exchange_come_to_the_same(env: EnvironmentFactory):
+def test_rows_aggregated_after_the_exchange_give_the_same_result(env: EnvironmentFactory):
     t_env = StreamTableEnvironment.create(env(parallelism=1))
     t_env.get_config().set("table.optimizer.agg-phase-strategy", "ONE_PHASE")
     register_changelog(t_env, "t", rows_of(0, "t").values())

@@ -345,7 +345,7 @@ def test_what_was_drawn_by_chance_agrees_with_the_state(
             kill_this_worker()
         return row
 
-    # Behind an exchange: a second try at the task reads what was drawn, one at the epoch draws again.
+    # After an exchange: a second try at the task reads what was drawn, one at the epoch draws again.
     outcome = run(drawn.rebalance().map(watch).set_parallelism(1))
     assert kill.used > times
     assert Counter(row[0] for row in outcome.rows) == Counter(WORDS)

@@ -100,7 +100,7 @@ def in_epochs(numbers: range, each: int) -> list[Any]:
 
 
 class Halfway:
-    """A job that stops in its middle, to be looked at, and then goes on."""
+    """A job that stops in its middle, to be looked at, and then continues."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ def test_a_cancelled_job_leaves_no_directory(env: EnvironmentFactory, tmp_path: 
     client = environment.execute_async()
     wait_until(started.exists)
     client.cancel().result(30)
-    # The worker has not heard of it, goes on, and writes its state where there is no job any more.
+    # The worker has not heard of it, continues, and writes its state where there is no job any more.
     wait_until(ended.exists)
     wait_until(lambda: directories_of(client) != [], timeout_s=2, must=False)
     wait_until(lambda: directories_of(client) == [])
@@ -278,7 +278,7 @@ time.sleep(60)
 
 
 def test_killed_workers_do_not_hold_old_pages(tmp_path: Path) -> None:
-    # Two, because the table of readers is made anew when nobody else has the copy open.
+    # Two, because the table of readers is made again when nobody else has the copy open.
     other, victim = (
         subprocess.Popen([sys.executable, "-c", _READER, str(tmp_path)], stdout=subprocess.PIPE, text=True)
         for _ in range(2)

@@ -1,4 +1,4 @@
-"""A materialized table on Spark: a streaming job that is suspended and goes on, and a refresh by a batch job."""
+"""A materialized table on Spark: a streaming job that is suspended and continues, and a refresh by a batch job."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def lines(folder: Path) -> list[str]:
 
 
 @pytest.mark.timeout(180)
-def test_a_materialized_table_follows_its_query_and_goes_on_after_a_pause(
+def test_a_materialized_table_follows_its_query_and_continues_after_a_pause(
     env: EnvironmentFactory, tmp_path: Path
 ) -> None:
     t_env = StreamTableEnvironment.create(env())

@@ -75,9 +75,7 @@ def test_functions_are_called_on_the_way_of_packets(env: EnvironmentFactory, pac
     assert all(packed)
 
 
-def test_what_a_function_returns_wrongly_is_told_as_spark_tells_it(
-    env: EnvironmentFactory, packed: list[bool]
-):
+def test_wrong_results_of_a_function_are_reported_as_by_spark(env: EnvironmentFactory, packed: list[bool]):
     @udf(result_type=DataTypes.INT())
     def large(number: int) -> int:
         return number << 40

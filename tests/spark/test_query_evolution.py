@@ -1,4 +1,4 @@
-"""A query that was changed goes on from the savepoint of the one it was, as a job on Spark."""
+"""A query that was changed continues from the savepoint of the one it was, as a job on Spark."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def read_until(
         table[tuple(row)] += 1 if is_new else -1
 
 
-def test_a_changed_query_goes_on_where_it_means_the_same_and_says_where_not(
+def test_a_changed_query_continues_where_it_means_the_same_and_says_where_not(
     env: EnvironmentFactory, tmp_path: Path
 ) -> None:
     program = Program(env, tmp_path)

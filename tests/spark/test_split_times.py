@@ -1,4 +1,4 @@
-"""Splits of a table that go on side by side: the slowest says what time it is, so that nothing in order is late."""
+"""Splits of a table that continue side by side: the slowest says what time it is, so that nothing in order is late."""
 
 from __future__ import annotations
 

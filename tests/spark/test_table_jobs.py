@@ -275,7 +275,7 @@ def test_an_epoch_reads_no_more_bytes_of_files_than_it_may(tmp_path: Path):
         submit(nodes, parallelism=1, options={"headrace.epoch.max-bytes": "24 kb"}).result_future().result(
             120
         )
-    # A file has a little more than 8,000 bytes, and an epoch goes on up to 12 kb.
+    # A file has a little more than 8,000 bytes, and an epoch continues up to 12 kb.
     assert epochs == [2000, 2000]
 
 

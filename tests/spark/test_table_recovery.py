@@ -64,7 +64,7 @@ def expected(count: int) -> Counter:
     return Counter((f"k{k}", len(range(k, count, 5)), sum(range(k, count, 5))) for k in range(5))
 
 
-def test_a_job_stopped_with_a_savepoint_goes_on_at_another_parallelism(tmp_path: Path):
+def test_a_job_stopped_with_a_savepoint_continues_at_another_parallelism(tmp_path: Path):
     with open_collector("before") as rows:
         job = submit(counting("before", None), max_records=20)
         changes = [next(rows) for _ in range(30)]
@@ -157,7 +157,7 @@ def test_a_report_that_does_not_arrive_as_it_was_sent_changes_no_state(
     assert tampering.count == told
 
 
-def test_an_operator_whose_rows_nobody_needs_runs_and_reports():
+def test_an_operator_without_consumers_runs_and_reports():
     """Spark would leave out all that is below a filter that is never true, and the operator would miss rows."""
     nodes = counting("unused", 40)[:2]
     never = Fragment((Where("false"),), (KEY, COUNT, SUM))

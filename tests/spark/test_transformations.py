@@ -534,7 +534,7 @@ def test_keyed_and_connected_functions_have_side_outputs_too(env: EnvironmentFac
     assert Counter(firsts) == Counter(seconds) == Counter(PAIRS)
 
 
-def test_a_side_output_that_nobody_reads_is_dropped(env: EnvironmentFactory) -> None:
+def test_an_unread_side_output_is_dropped(env: EnvironmentFactory) -> None:
     environment = env(2)
     split = numbers(environment, 10).process(Split())
     assert sorted(run_and_collect(split)) == [*range(10)]
@@ -797,7 +797,7 @@ def test_a_job_can_be_cancelled(env: EnvironmentFactory) -> None:
     assert client.get_job_status().result() is JobStatus.CANCELED
     with pytest.raises(JobCancelledError, match="was cancelled"):
         client.get_job_execution_result().result(1)
-    client.cancel().result(1)  # once more does no harm
+    client.cancel().result(1)  # again does no harm
 
 
 def test_a_job_can_be_cancelled_in_the_middle_of_an_epoch(env: EnvironmentFactory, tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def test_an_application_runs_in_its_queue_with_its_priority_and_cores(
     assert "counting begins" in yarn.container_logs(running["id"]), "executors' logs have what functions log"
 
 
-def test_a_detached_application_goes_on_without_its_client_and_can_be_killed(
+def test_a_detached_application_continues_without_its_client_and_can_be_killed(
     yarn: YarnCluster, tmp_path: Path
 ) -> None:
     program = start(yarn, "run-application", tmp_path, "detached", "--detached")

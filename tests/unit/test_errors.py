@@ -119,7 +119,7 @@ def test_domains_tell_who_has_to_act():
     assert InvariantViolation("x").domain == "internal"
 
 
-def test_what_a_restart_cannot_mend_is_not_retryable():
+def test_an_error_that_a_restart_cannot_fix_is_not_retryable():
     assert not JobCancelledError("x").retryable
     assert not FormatError("x").retryable
     assert not InvariantViolation("x").retryable
@@ -155,7 +155,7 @@ def test_sql_errors_underline_the_place():
     assert str(error) == "unexpected 'FORM'\n  2 | FORM t\n      ^"
 
 
-def test_sql_errors_give_numbers_when_the_text_is_not_at_hand():
+def test_sql_errors_give_line_and_column_if_the_text_is_not_available():
     assert str(SqlParseError("what?", line=4, column=2)) == "what?\n  at line 4, column 2"
 
 

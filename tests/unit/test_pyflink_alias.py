@@ -174,7 +174,7 @@ def test_a_missing_attribute_of_the_package_is_an_ordinary_error():
         _ = pyflink.shell
 
 
-def test_programs_that_try_an_import_go_on():
+def test_programs_that_try_an_import_continue():
     try:
         from pyflink.datastream.connectors.pulsar import PulsarSource
     except ImportError:
@@ -229,6 +229,6 @@ def test_workers_install_the_alias_before_they_load_the_job():
     packed = pickle.dumps(([], pyflink_alias.is_installed(), (), content))
     pyflink_alias.uninstall()
 
-    with pytest.raises(AssertionError):  # our function is no job
+    with pytest.raises(AssertionError):  # our function is not a job
         user_code.unpack_job(packed)
     assert pyflink_alias.is_installed()

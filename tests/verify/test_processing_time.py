@@ -1,4 +1,4 @@
-"""Jobs that go by the clock are verified, too: it jumps where no records are under way. And nothing passes unseen."""
+"""Jobs that follow the clock are verified, too: it jumps where no records are under way. And nothing passes unseen."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_defect_that_only_timers_show_is_found() -> None:
     assert "jumped 2 times so that they fired" in result.output
 
 
-def test_timers_that_set_timers_for_ever_end_with_the_run(tmp_path: Path) -> None:
+def test_timers_that_keep_setting_timers_end_with_the_run(tmp_path: Path) -> None:
     program = tmp_path / "job.py"
     program.write_text(
         "from headrace.datastream import KeyedProcessFunction, StreamExecutionEnvironment\n"
@@ -121,7 +121,7 @@ def test_a_job_whose_sinks_get_no_rows_does_not_pass(tmp_path: Path) -> None:
     assert "nothing was compared" in page.read_text(encoding="utf-8")
 
 
-def test_a_sink_without_rows_beside_others_is_named(tmp_path: Path) -> None:
+def test_a_sink_without_rows_is_named_if_others_have_rows(tmp_path: Path) -> None:
     program = tmp_path / "job.py"
     program.write_text(
         START + "numbers = env.from_collection([1, 2])\n"

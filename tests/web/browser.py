@@ -51,7 +51,7 @@ class Tab:
     """A page of the browser that notes everything that goes wrong in it."""
 
     def __init__(self, browser: Any, expected: str = "", **options: Any) -> None:
-        #: The browser itself reports answers that are errors; one that a test is about is no problem.
+        #: The browser itself reports answers that are errors; one that a test is about is not a problem.
         self._expected = expected
         self._context = browser.new_context(**{"viewport": {"width": 1360, "height": 860}, **options})
         self.page = self._context.new_page()

@@ -138,7 +138,7 @@ def test_a_job_that_has_ended_can_still_be_looked_at(served: RestCluster, page: 
     assert page.locator(".bar-slot").count() == len(job.monitor.epochs())
 
 
-def test_what_failed_with_the_root_cause_is_beside_it(served: RestCluster, page: Any) -> None:
+def test_other_failures_are_shown_next_to_the_root_cause(served: RestCluster, page: Any) -> None:
     job = served.submit(counting(ENDLESS))
     operator = job.master.job.vertices[1].operators[0].name
     first, other = (JobExecutionError(f"no {n}", operator=operator, subtask=n) for n in range(2))

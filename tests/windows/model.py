@@ -1,7 +1,7 @@
 """A model of Flink's window semantics, to hold the window operator against.
 
 It knows nothing of headrace: windows are tuples, everything is in plain lists and dictionaries, and whatever is asked
-is computed anew. So it can be read beside Flink's documentation, and is slow.
+is computed again. So it can be read beside Flink's documentation, and is slow.
 
     model = Model(Tumbling(10), EventTime())
     model.record("a", "x", 3)
@@ -226,7 +226,7 @@ class Continuous(Trigger):
         if clock == "event" and time == asked.end:
             return frozenset({FIRE})
         if clock == "event" and asked.end == asked.model.event_time == FOREVER:
-            # Here Flink goes on for ever: in a window without end there is always another interval.
+            # Here Flink continues forever: in a window without end there is always another interval.
             return GO_ON
         if asked.memory.get("next") != time:
             return GO_ON

@@ -437,7 +437,7 @@ def scripts(
 def long_script(
     chance: random.Random, *, steps: int, disorder: int, largest_step: int, keys: str = "abc"
 ) -> list[Any]:
-    """A stream of some length: time goes on, most records are in order, a few come late or much too late."""
+    """A stream of some length: time advances, most records are in order, a few come late or much too late."""
     script: list[Any] = []
     for _ in range(steps):
         draw = chance.random()
@@ -570,7 +570,7 @@ class _HarnessRun:
         self._steps, self._clock_at_barrier = [], self._clock
 
     def retry(self) -> None:
-        """Let the epoch fail and do everything once more, by the same clock."""
+        """Let the epoch fail and do everything again, by the same clock."""
         steps, self._steps = self._steps, []
         self.harness.clear_output()
         self.harness.retry_epoch(keeps_local_copy=len(steps) % 2 == 0)

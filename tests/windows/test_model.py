@@ -97,7 +97,7 @@ def test_sessions_grow_together() -> None:
     assert fired(model) == [("acbd", 15)]
 
 
-def test_a_session_goes_on_where_another_ends() -> None:
+def test_a_session_continues_where_another_ends() -> None:
     model = Model(Sessions(lambda value: 5), EventTime())
     feed(model, ("a", 0), ("b", 5), ("c", 11))
     model.finish()

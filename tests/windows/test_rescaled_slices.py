@@ -48,7 +48,7 @@ class Watermark:
 @dataclass(frozen=True)
 class Rescale:
     parallelism: int
-    #: Whether what subtasks remember besides their keyed state is lost, as if they had been cut anew.
+    #: Whether what subtasks remember besides their keyed state is lost, as if they had been cut again.
     loses_memory: bool = False
 
 
@@ -178,7 +178,7 @@ def test_windows_are_those_of_the_model_whatever_the_parallelism(
 @pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 1), (2, 3), (4, 1), (3, 4), (2, 2)])
 @pytest.mark.parametrize("loses_memory", [False, True])
 def test_long_windows_of_blocks_follow_their_keys(before: int, after: int, loses_memory: bool) -> None:
-    """Blocks that one subtask had built and another had not are built anew."""
+    """Blocks that one subtask had built and another had not are built again."""
     script: list[Any] = []
     for number in range(40):
         script.append(Records(tuple((key, number % 7, number % 11) for key in KEYS[number % 3 :: 2])))

@@ -49,7 +49,7 @@ class HiveColumn:
 
 @dataclass(frozen=True)
 class HiveTable:
-    """What the metastore knows of a table or view."""
+    """What the metastore knows about a table or view."""
 
     columns: tuple[HiveColumn, ...] = ()
     partition_keys: tuple[HiveColumn, ...] = ()
@@ -83,7 +83,7 @@ class Metastore(Protocol):
 
 
 class MetastoreCatalog:
-    """Databases, tables, views and functions of a metastore, looked up whenever somebody asks.
+    """Databases, tables, views and functions of a metastore, looked up on every request.
 
     Args:
         connect: Returns the metastore; called when it is needed first, because it may have to start Spark.

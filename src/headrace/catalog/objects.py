@@ -94,7 +94,7 @@ class RefreshMode(Enum):
 
     #: A streaming job writes what changes.
     CONTINUOUS = "CONTINUOUS"
-    #: Batch jobs write the table anew, one after the other.
+    #: Batch jobs write the table again, one after the other.
     FULL = "FULL"
 
 
@@ -114,7 +114,7 @@ class Materialization:
         freshness: How far the table may be behind.
         mode: How it keeps up.
         status: Whether it does.
-        savepoint: What a suspended job goes on from.
+        savepoint: What a suspended job continues from.
     """
 
     query: str

@@ -83,7 +83,7 @@ class ArgumentSpec:
 class StateKind(Enum):
     """How an entry of state is stored."""
 
-    #: As a whole: read before a call, and written behind it.
+    #: As a whole: read before a call, and written after it.
     VALUE = "value"
     #: Element by element.
     LIST = "list"
@@ -99,7 +99,7 @@ class StateSpec:
     kind: StateKind = StateKind.VALUE
     #: Makes the value of a key that has none yet; None for lists and maps.
     make: Callable[[], Any] | None = field(default=None, compare=False)
-    #: How long it stays after it was last written, in ms; 0: for ever; None: as the job says.
+    #: How long it stays after it was last written, in ms; 0: forever; None: as the job says.
     ttl_ms: int | None = None
     #: Whether a value is an object of the program's own class: its attributes are stored, not the object.
     is_object: bool = False

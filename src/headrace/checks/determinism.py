@@ -1,4 +1,4 @@
-"""Calls whose results differ from one try at an epoch to the next, and variables that are no state."""
+"""Calls whose results differ from one try at an epoch to the next, and variables that are not state."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from headrace.checks.findings import CheckFinding
-from headrace.checks.source_code import bodies_of, resolve
+from headrace.checks.source_code import FunctionBody, bodies_of, resolve
 from headrace.checks.view import ReviewedJob, ReviewedOperator
 from headrace.operators.checkpointed import as_checkpointed
 from headrace.operators.io import SourceDeclaration
@@ -76,17 +76,20 @@ def check_growth(_: ReviewedJob, operator: ReviewedOperator) -> Iterator[CheckFi
 
 
 def _kept_by_function(operator: ReviewedOperator) -> Iterator[CheckFinding]:
-    made: list[CheckFinding] = []
+    calls = list(_calls(operator))
+    if any(isinstance(call.func, ast.Attribute) and call.func.attr in _REMOVALS for _, call in calls):
+        return  # when the function removes state, and for which keys, cannot be seen here
+    for body, call in calls:
+        target = resolve(call.func, body)
+        if isinstance(target, type) and issubclass(target, StateDescriptor):
+            name = ast.unparse(call.args[0]) if call.args else target.__name__
+            message = f"state {name} has no time to live, and nothing clears it"
+            yield operator.finding("HR501", message, body.place(call))
+
+
+def _calls(operator: ReviewedOperator) -> Iterator[tuple[FunctionBody, ast.Call]]:
     for function in operator.functions():
         for body in bodies_of(function):
             for node in ast.walk(body.tree):
-                if not isinstance(node, ast.Call):
-                    continue
-                if isinstance(node.func, ast.Attribute) and node.func.attr in _REMOVALS:
-                    return  # when it does, and for which keys, is for the function to know
-                target = resolve(node.func, body)
-                if isinstance(target, type) and issubclass(target, StateDescriptor):
-                    name = ast.unparse(node.args[0]) if node.args else target.__name__
-                    message = f"state {name} has no time to live, and nothing clears it"
-                    made.append(operator.finding("HR501", message, body.place(node)))
-    yield from made
+                if isinstance(node, ast.Call):
+                    yield body, node

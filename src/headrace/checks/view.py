@@ -26,7 +26,7 @@ class ReviewedOperator:
     """One operator of a job."""
 
     node: OperatorNode
-    #: Whether records can come for ever.
+    #: Whether records can come forever.
     is_endless: bool
     #: The declared types of its inputs, first input first; None where none is declared.
     input_types: tuple[TypeInformation | None, ...]

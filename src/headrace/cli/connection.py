@@ -31,7 +31,7 @@ def connect(address: str | None, properties: dict[str, str]) -> RestClient:
     """Return the client of the cluster that was named.
 
     Raises:
-        ConfigurationError: If the address is none.
+        ConfigurationError: If the address is not valid.
     """
     from headrace.rest.client import RestClient
 

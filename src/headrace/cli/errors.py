@@ -40,7 +40,7 @@ class ExitCode(IntEnum):
     FAILED = 1
     #: Usage, configuration or the job's definition is wrong; nothing has run.
     REFUSED = 2
-    #: Another process leads the job: it was there first, or has taken over; it goes on there.
+    #: Another process leads the job: it was there first, or has taken over; it continues there.
     NOT_LEADING = 3
     #: 128 and the number of the signal, as shells do.
     INTERRUPTED = 130

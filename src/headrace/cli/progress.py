@@ -38,7 +38,7 @@ __all__ = ["JobView", "LiveProgress", "PlainProgress", "Progress", "ProgressCons
 _RATE_WINDOW_S: Final = 5.0
 _REDRAW_INTERVAL_S: Final = 0.2
 _PLAIN_INTERVAL_S: Final = 10.0
-#: Watermarks before 1971 are no dates: test data with times of its own.
+#: Watermarks before 1971 are not dates: test data with times of its own.
 _EARLIEST_DATE_MS: Final = 365 * 86_400_000
 
 _STYLES: Final = {

@@ -1,4 +1,4 @@
-"""`headrace replay`: an epoch of a job once more, in this process, under a debugger."""
+"""`headrace replay`: runs an epoch of a job again, in this process and under a debugger."""
 
 from __future__ import annotations
 

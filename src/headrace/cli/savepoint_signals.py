@@ -56,5 +56,5 @@ class SavepointSignals(SignalHandler):
                 else:
                     asked = job.trigger_savepoint(None)
                 click.echo(f"savepoint: {asked.result()}", err=True)
-            except Exception as error:  # noqa: BLE001 - whoever sent the signal is to see it, and the job goes on
+            except Exception as error:  # noqa: BLE001 - whoever sent the signal is to see it, and the job continues
                 click.echo(f"savepoint failed: {describe_error(error)}", err=True)

@@ -93,7 +93,7 @@ def sql(
 
 
 def _script(file: str | None, texts: Sequence[str]) -> str | None:
-    """Return what to execute without asking; None if somebody types it."""
+    """Return what to execute without asking; None if the user types it."""
     if file is not None:
         return Path(file).read_text(encoding="utf-8")
     if texts:
@@ -206,7 +206,7 @@ class _Session:
         self.client.say("")
 
     def run(self, init: str | None, script: str | None, history: str | None) -> int:
-        """Execute the scripts, then what somebody types; returns the exit code."""
+        """Execute the scripts, then what the user types; returns the exit code."""
         self._is_typed = script is None
         self.client = self._client()
         try:

@@ -16,7 +16,7 @@ from headrace.errors import UnsupportedFeatureError
 class MissingNameError(UnsupportedFeatureError, ImportError):
     """A name of PyFlink that headrace does not have yet.
 
-    Also an ImportError, so that programs which try an import and go on without it keep working.
+    Also an ImportError, so that programs which try an import and continue without it keep working.
     """
 
 

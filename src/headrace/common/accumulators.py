@@ -252,7 +252,7 @@ class TaskAccumulators:
         """Register one under a name that is free.
 
         Raises:
-            JobDefinitionError: If it is taken, or this is no accumulator.
+            JobDefinitionError: If it is taken, or this is not an accumulator.
         """
         require(
             isinstance(accumulator, Accumulator), f"add_accumulator({name!r})", "an Accumulator", accumulator

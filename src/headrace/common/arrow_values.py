@@ -50,30 +50,42 @@ def arrow_form(kind: pa.DataType) -> Callable[[Any], Any] | None:
     if pa.types.is_timestamp(kind):
         return _plain_time
     if pa.types.is_struct(kind):
-        names = [field.name for field in kind]
-        inner = [arrow_form(field.type) for field in kind]
-
-        def struct(value: Any) -> Any:
-            if value is None:
-                return None
-            parts = [value[name] for name in names] if isinstance(value, dict) else list(value)
-            return {
-                name: part if convert is None else convert(part)
-                for name, part, convert in zip(names, parts, inner, strict=True)
-            }
-
-        return struct
+        return _struct_form(kind)
     if pa.types.is_list(kind):
-        element = arrow_form(kind.value_type)
-        return lambda value: None if value is None else [element(e) if element else e for e in value]
+        return _list_form(arrow_form(kind.value_type))
     if pa.types.is_map(kind):
-        key, item = arrow_form(kind.key_type), arrow_form(kind.item_type)
-        return lambda value: (
-            None
-            if value is None
-            else [(key(k) if key else k, item(v) if item else v) for k, v in dict(value).items()]
-        )
+        return _map_form(arrow_form(kind.key_type) or _same, arrow_form(kind.item_type) or _same)
     return None
+
+
+def _struct_form(kind: pa.StructType) -> Callable[[Any], Any]:
+    names = [field.name for field in kind]
+    forms = [arrow_form(field.type) for field in kind]
+
+    def struct(value: Any) -> Any:
+        if value is None:
+            return None
+        parts = [value[name] for name in names] if isinstance(value, dict) else list(value)
+        return {
+            name: part if form is None else form(part)
+            for name, part, form in zip(names, parts, forms, strict=True)
+        }
+
+    return struct
+
+
+def _list_form(element: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
+    if element is None:
+        return lambda value: None if value is None else list(value)
+    return lambda value: None if value is None else list(map(element, value))
+
+
+def _map_form(key: Callable[[Any], Any], item: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: None if value is None else [(key(k), item(v)) for k, v in dict(value).items()]
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def _plain_time(value: Any) -> Any:

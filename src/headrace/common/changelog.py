@@ -111,5 +111,5 @@ def merged(modes: Iterable[ChangelogMode]) -> ChangelogMode:
 INSERT_ONLY: Final = ChangelogMode.of(RowKind.INSERT)
 UPSERT: Final = ChangelogMode.of(RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE)
 ALL: Final = ChangelogMode.of(*RowKind)
-#: What a changelog is to a consumer that wants every change undone before it is made anew.
+#: What a changelog is to a consumer that wants every change undone before it is made again.
 RETRACT: Final = ALL

@@ -1,4 +1,4 @@
-"""Unpickles plain data from files that may come from anybody.
+"""Unpickles plain data from files that may come from anyone.
 
 `pickle.loads` calls whatever the bytes name, so bytes that somebody else wrote can run any code. `loads` here knows a
 fixed list of harmless classes and refuses all others. It is for those who look at a checkpoint, and for text in which

@@ -178,7 +178,7 @@ def as_millis(amount: Duration | Time | timedelta | int) -> int:
     """Return any form of an amount of time in milliseconds; a number is milliseconds already.
 
     Raises:
-        TypeError: If it is no amount of time.
+        TypeError: If it is not an amount of time.
 
     Example:
         >>> as_millis(timedelta(seconds=1)), as_millis(Time.seconds(1)), as_millis(1000)

@@ -63,7 +63,7 @@ class TimestampAssigner(ABC):
 class IngestionTimeAssigner(TimestampAssigner):
     """Takes the clock for the time of a record: Flink's ingestion time. It never goes back. PyFlink does not have it.
 
-    Use it with `for_monotonous_timestamps`, behind a source. As in Flink, a record that is read again after a failure
+    Use it with `for_monotonous_timestamps`, after a source. As in Flink, a record that is read again after a failure
     gets a new time.
 
     Example:
@@ -97,7 +97,7 @@ class WatermarkGenerator(ABC):
     """Generates watermarks: the logic of a strategy, one object per split.
 
     A generator outlives an epoch through its state: what `snapshot` returns is given to `restore` of the
-    one that goes on. By default that is everything the object holds.
+    one that continues. By default that is everything the object holds.
     """
 
     @abstractmethod
@@ -153,7 +153,7 @@ class BoundedOutOfOrdernessWatermarks(WatermarkGenerator):
         return self.max_timestamp
 
     def restore(self, state: int) -> None:
-        """Go on from the highest timestamp."""
+        """Continue from the highest timestamp."""
         self.max_timestamp = max(self.max_timestamp, state)
 
 

@@ -32,7 +32,7 @@ __all__ = ["Configuration", "ConfigurationWarning", "DeprecatedKeyWarning", "Exp
 
 T = TypeVar("T")
 
-#: Variables that start with HEADRACE_ and are no options.
+#: Variables that start with HEADRACE_ and are not options.
 _OTHER_VARIABLES: Final = frozenset({file.CONF_DIR_VARIABLE, "HEADRACE_HOME", "HEADRACE_LOG_DIR"})
 
 

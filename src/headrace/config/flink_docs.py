@@ -1,4 +1,4 @@
-"""Renders docs/flink_keys.md: every key of Flink's configuration pages, and what becomes of it here."""
+"""Renders docs/flink_keys.md: every key of Flink's configuration pages, and what happens to it here."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ versions work, with a warning that names the present one. Keys that neither Flin
 
 
 def answer_in_words(known: KnownKey) -> tuple[str, str]:
-    """Return what becomes of a key, in a word, and the counterpart or reason."""
+    """Return what happens to a key, in a word, and the counterpart or reason."""
     if known.ignored_because:
         return AnswerKind.NO_EFFECT.value, known.ignored_because
     if known.answer is not None:

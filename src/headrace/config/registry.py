@@ -2,7 +2,7 @@
 
 A key is one of four things: an option (under its own or a former key), an entry of a map option
 (`pipeline.global-job-parameters.team`), a setting for Spark (`spark.*`, handed over untouched), or another key of
-Flink's, with what becomes of it (`headrace.config.flink`): it maps to settings of Spark, has no effect, or is refused.
+Flink's, with what happens to it (`headrace.config.flink`): it maps to settings of Spark, has no effect, or is refused.
 Everything else is an error, with the nearest known key named.
 """
 
@@ -35,7 +35,7 @@ class KnownKey:
     option: ConfigOption[Any] | None = None
     #: For an entry of a map option: the name of the entry.
     entry: str | None = None
-    #: For another key of Flink's: what becomes of it.
+    #: For another key of Flink's: what happens to it.
     answer: Answer | None = None
     #: What follows the prefix that the answer is for.
     rest: str = ""

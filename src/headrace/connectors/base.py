@@ -109,10 +109,10 @@ class SplitEnumerator(ABC):
         """A split was read to its end. After a ``restore`` it is called for all that had been read before, too."""
 
     def checkpoint_completed(self, positions: Mapping[str, Any], finished: Collection[SourceSplit]) -> None:
-        """A checkpoint is complete; by split id, where reading goes on from it, and the splits read to their end.
+        """A checkpoint is complete; by split id, where reading continues from it, and the splits read to their end.
 
         For sources that report their position elsewhere. It must be quick, and must not fail the job: recovery
-        goes by the checkpoint, whatever the outside knows.
+        follows the checkpoint, whatever the outside knows.
         """
 
     def close(self) -> None:
@@ -187,7 +187,7 @@ class Source(ABC):
     #: Whether an enumerator of its own can plan slices of any split anywhere, from the split and its position alone.
     #: Live subtasks then plan what they read, and the driver only assigns splits.
     plans_anywhere: bool = False
-    #: Whether event time of a table goes by split, as with Flink's `SupportsWatermarkPushDown`, and not by subtask.
+    #: Whether a table has event time per split, as with Flink's `SupportsWatermarkPushDown`, and not per subtask.
     has_split_watermarks: bool = False
 
     @property
@@ -476,21 +476,21 @@ class Committer(ABC):
     def discard_after(self, epoch: int) -> None:
         """Remove what is staged and will never be committed: all of later epochs, and of failed attempts.
 
-        Called after a recovery, behind the ``commit`` that repeats the checkpoint's and before the next epoch
+        Called after a recovery, after the ``commit`` that repeats the checkpoint's and before the next epoch
         runs. ``epoch`` is the last one that the checkpoint covers; 0 if there is no checkpoint and the job starts over.
         """
 
     def finish(self) -> None:
         """Publish what is held back: the input has ended, or the job stops and is drained.
 
-        Called behind the last ``commit``. It may be called again, after a ``restore`` from the last
-        checkpoint; and a job may go on from that checkpoint with more input.
+        Called after the last ``commit``. It may be called again, after a ``restore`` from the last
+        checkpoint; and a job may continue from that checkpoint with more input.
         """
 
     def advance(self, watermark_ms: int) -> None:
         """Event time has come this far in all subtasks of the sink: no record before it is expected.
 
-        Called behind every epoch, before its ``snapshot`` and ``commit``, where the job goes by event time.
+        Called after every epoch, before its ``snapshot`` and ``commit``, where the job follows event time.
         """
 
     def next_commit_ms(self) -> int | None:

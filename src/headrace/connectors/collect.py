@@ -59,7 +59,7 @@ class Collector(Iterator[Any]):
         self._error: BaseException | None = None
 
     def put(self, rows: Sequence[Any], marker: tuple[int, int] | None = None) -> None:
-        """Add rows; wait while too many are unread and somebody may still read them.
+        """Add rows; wait while too many are unread and the user may still read them.
 
         Args:
             rows: The rows, kept and not copied.

@@ -38,7 +38,7 @@ class PythonSource(base.Source):
         available: Takes the name of a split, returns how many records it has by now. Needs `bounded=False`.
 
     Raises:
-        JobDefinitionError: There are no splits, a function is none, or `available` is given to a bounded
+        JobDefinitionError: There are no splits, a function is not callable, or `available` is given to a bounded
             source.
 
     Example:
@@ -152,7 +152,7 @@ class FunctionSink(base.Sink):
         write: Takes one record. What it returns is ignored.
 
     Raises:
-        JobDefinitionError: `write` is no function.
+        JobDefinitionError: `write` is not a function.
 
     Example:
         >>> FunctionSink(print).create_committer() is None

@@ -4,7 +4,7 @@
     kafka                                 |== partition ============ ...
                                           ^ all splits before it were read to their end
 
-Each source is set up when its turn comes. A split knows which source it is of, so a job that comes back goes on in
+Each source is set up when its turn comes. A split knows which source it is of, so a job that is restored continues in
 the right one.
 """
 
@@ -178,7 +178,7 @@ class _HybridEnumerator(base.SplitEnumerator):
         return self._index == len(self._sources) - 1
 
     def _enumerator(self) -> base.SplitEnumerator:
-        """Return the half of the source whose turn it is; it is made when it is first needed."""
+        """Return the half of the source that is being read; it is made when it is first needed."""
         if self._current is None:
             self._current = self._sources[self._index].create_enumerator(self._parallelism)
         return self._current

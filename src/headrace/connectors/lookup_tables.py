@@ -187,7 +187,7 @@ _kept: OrderedDict[str, KeptLookup] = OrderedDict()
 
 
 class KeptLookup:
-    """What a process knows of a table.
+    """What a process knows about a table.
 
     Args:
         table: The table.

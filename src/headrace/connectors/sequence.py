@@ -25,7 +25,7 @@ class NumberSequenceSource(base.Source):
         end: The last number.
 
     Raises:
-        JobDefinitionError: A bound is no integer, or they are the wrong way round.
+        JobDefinitionError: A bound is not an integer, or they are the wrong way round.
 
     Example:
         >>> NumberSequenceSource(1, 100)

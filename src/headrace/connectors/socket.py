@@ -38,12 +38,12 @@ class SocketSource(base.Source):
         port: Its port.
         delimiter: What ends a line. Of lines that end with `\n`, a `\r` before it is dropped.
         max_retries: How often to reconnect when the server cannot be reached or the connection is lost; a
-            negative number means for ever. With 0 the end of the connection is the end of the source.
+            negative number means forever. With 0 the end of the connection is the end of the source.
             Otherwise the source ends when the server stays away.
         retry_delay_s: Seconds between two tries.
 
     Raises:
-        JobDefinitionError: The port is no port, or the delimiter is empty.
+        JobDefinitionError: The port is not a port, or the delimiter is empty.
 
     Example:
         >>> SocketSource("localhost", 9999).boundedness

@@ -74,7 +74,7 @@ def touch(place: Location, names: DurableDirectories) -> None:
 
 
 def concatenate(sources: Sequence[Location], target: Location) -> None:
-    """Write the sources, one behind the other, to a new file that appears when it is complete."""
+    """Write the sources, one after the other, to a new file that appears when it is complete."""
 
     def write(stream: Any) -> None:
         for source in sources:

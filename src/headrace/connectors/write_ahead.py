@@ -87,7 +87,7 @@ class Publisher(ABC):
         return None
 
     def restore(self, state: bytes) -> None:
-        """Take what the checkpoint has kept; what it covers is published next, maybe once more."""
+        """Take what the checkpoint has kept; what it covers is published next, maybe again."""
 
     def recovered(self) -> None:
         """What the checkpoint covers is out; what is published from now on is new."""

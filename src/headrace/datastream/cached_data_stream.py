@@ -88,7 +88,7 @@ class CachedResult:
             id=environment._next_id(), output_type=before.output_type, input=before
         )
         self._sink_id = environment._next_id()
-        #: One for each graph that was to compute the result: a job that still runs goes on writing to its own.
+        #: One for each graph that was to compute the result: a job that still runs continues writing to its own.
         self._directories: list[str] = []
         self._held: list[HeldDirectory] = []
 

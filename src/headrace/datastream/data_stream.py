@@ -294,7 +294,7 @@ class DataStream(OperatorSettings):
             streams: The others. A stream may come twice; its records then come twice.
 
         Raises:
-            JobDefinitionError: If one is no stream, belongs to another environment, or has another type.
+            JobDefinitionError: If one is not a stream, belongs to another environment, or has another type.
         """
         for other in streams:
             if not isinstance(other, DataStream):
@@ -538,7 +538,7 @@ class DataStream(OperatorSettings):
         try:
             client = self._environment._submit(job_execution_name)
         except BaseException:
-            # The program may go on without this stream's records.
+            # The program may continue without this stream's records.
             self._environment._remove_operator(sink._transformation)
             collector.close()
             raise
@@ -564,7 +564,7 @@ class DataStream(OperatorSettings):
         The first job that computes the stream keeps it, once it has finished. Only in BATCH mode.
 
         Raises:
-            JobDefinitionError: If this is a union or a partitioning, which is no result of an operator.
+            JobDefinitionError: If this is a union or a partitioning, which is not a result of an operator.
         """
         return CachedDataStream.of(self)
 

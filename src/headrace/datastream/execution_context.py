@@ -8,7 +8,7 @@ enters a context first, and the environments that are made inside take it:
 
 `headrace run` enters one with an executor that reports progress, `headrace info` one that stops at the first job, and
 tests one with the executor of their choice. An environment keeps its context. One that is made outside of any gets its
-own, so environments share nothing unless somebody wants them to.
+own, so environments share nothing unless the program wants them to.
 """
 
 from __future__ import annotations

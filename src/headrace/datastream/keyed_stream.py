@@ -33,7 +33,7 @@ __all__ = ["KeyedStream"]
 class KeyedStream(rolling.FieldAggregations, DataStream):
     """A stream partitioned by key. Made by ``key_by``.
 
-    Functions on it may use keyed state. It is no operator itself, so what belongs to operators (name,
+    Functions on it may use keyed state. It is not an operator itself, so what belongs to operators (name,
     parallelism, uid, ...) cannot be set on it, and its partitioning cannot be changed.
 
     Example:

@@ -38,7 +38,7 @@ class FieldAggregation(ReduceFunction):
     """Aggregates one field of the records of a key.
 
     Args:
-        kind: What becomes of the field.
+        kind: What happens to the field.
         position: An index into a tuple, list or Row, or a name in a Row, an object or a dictionary. Position
             0 of anything else is the record itself.
 

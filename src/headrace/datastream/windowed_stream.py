@@ -76,7 +76,7 @@ class _Windowed(rolling.FieldAggregations):
         """Say when windows fire, instead of the assigner's own trigger.
 
         Raises:
-            JobDefinitionError: It is no trigger, or cannot merge while windows do.
+            JobDefinitionError: It is not a trigger, or cannot merge while windows do.
         """
         self._trigger = check_trigger(trigger, self._assigner)
         return self

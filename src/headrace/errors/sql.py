@@ -58,7 +58,7 @@ class SqlError(HeadraceError):
         margin = f"  {self.line} | "
         shown = [margin + text[self.line - 1].replace("\t", " ")]
         if self.column is not None:
-            # A place that goes on to the next line is underlined to the end of this one.
+            # A place that continues to the next line is underlined to the end of this one.
             room = max(len(text[self.line - 1]) - self.column + 1, 1)
             under = "^" * max(1, min(self.length, room))
             shown.append(" " * (len(margin) + max(self.column, 1) - 1) + under)

@@ -65,7 +65,7 @@ def checked_int(value: int, basic_type: BasicType) -> int:
 
 
 def whole_number(value: float | Decimal, basic_type: BasicType) -> int:
-    """Return a number without what is behind its point, as Java does.
+    """Return a number without what is after its point, as Java does.
 
     Raises:
         ValueError: It does not fit the type, or is not finite.
@@ -129,7 +129,7 @@ def temporal_kind(type_info: TypeInformation) -> str | None:
 
 
 def reader_of(type_info: TypeInformation) -> FromText | None:
-    """Return what turns text into a value of the type, raising ValueError; None if the type is no scalar."""
+    """Return what turns text into a value of the type, raising ValueError; None if the type is not a scalar."""
     kind = temporal_kind(type_info)
     if kind is not None:
         return _TEMPORAL_READERS[kind]

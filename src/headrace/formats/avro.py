@@ -92,7 +92,7 @@ class AvroRowDeserializationSchema(MadeInEachProcess, FormatDeserializationSchem
         """Return the row.
 
         Raises:
-            FormatError: The bytes are no record of the schema.
+            FormatError: The bytes are not a record of the schema.
         """
         return self._reader.read(io.BytesIO(message), self._writer_schema or self._schema, message)
 
@@ -286,7 +286,7 @@ class RecordReader:
         """Read a record that was written with another schema, or the same.
 
         Raises:
-            FormatError: The bytes are no record of it; or the schemas do not fit each other.
+            FormatError: The bytes are not a record of it; or the schemas do not fit each other.
         """
         try:
             if writer_schema is not self._resolved[0]:

@@ -54,7 +54,7 @@ class ConfluentRegistryAvroRowDeserializationSchema(MadeInEachProcess, FormatDes
         ignore_parse_errors: Whether messages that cannot be read are left out.
 
     Raises:
-        JobDefinitionError: The schema does not describe a record, or the URL is none.
+        JobDefinitionError: The schema does not describe a record, or the URL is not valid.
     """
 
     made_here = ("_reader", "_registry", "_writer_schemas")
@@ -81,7 +81,7 @@ class ConfluentRegistryAvroRowDeserializationSchema(MadeInEachProcess, FormatDes
         """Return the row.
 
         Raises:
-            FormatError: The message has another form, or is no record of its schema.
+            FormatError: The message has another form, or is not a record of its schema.
             ConnectorError: The registry cannot be asked.
         """
         if len(message) < _HEADER.size or message[0] != _MAGIC:
@@ -115,7 +115,7 @@ class ConfluentRegistryAvroRowSerializationSchema(MadeInEachProcess, Serializati
         basic_auth_user_info: `user:password` for it; never shown.
 
     Raises:
-        JobDefinitionError: The schema does not describe a record, or the URL is none.
+        JobDefinitionError: The schema does not describe a record, or the URL is not valid.
     """
 
     made_here = ("_writer", "_registry", "_header")

@@ -1,6 +1,6 @@
 """What the JSON formats of change events share: debezium-json, canal-json, maxwell-json and ogg-json.
 
-    a message --> an event, a JSON object --> rows with their kinds, and metadata of the event behind their fields
+    a message --> an event, a JSON object --> rows with their kinds, and metadata of the event after their fields
 
 Written are inserts and deletes only, as Flink does: an update is a delete of what was and an insert of what is.
 """

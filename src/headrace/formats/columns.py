@@ -70,7 +70,7 @@ class RowColumns:
 
         Raises:
             FormatError: A column is of another type than is asked for.
-            ArrowInvalid: A column has bytes that are no value of its type, such as a string that is not UTF-8.
+            ArrowInvalid: A column has bytes that are not values of its type, such as a string that is not UTF-8.
         """
         batch.validate(full=True)
         arrays = [

@@ -19,14 +19,14 @@ from headrace.formats.tables import SPARK_TIMESTAMPS
 #: Options of Spark's reader that have a meaning here.
 _KNOWN = {"sep", "quote", "escape", "nullValue", "timestampNTZFormat"}
 _TIMES = pa.timestamp("us")
-#: Lengths of a time with seconds, and with the most digits behind them; one with a dot and no digit.
+#: Lengths of a time with seconds, and with the most digits after them; one with a dot and no digit.
 _SHORTEST, _LONGEST, _NO_DIGIT = 19, 26, 20
 #: Where a blank stands between day and time.
 _BLANK_AT = 10
 #: Arrow counts the bytes of a block in 32 bits.
 _MOST_BYTES = 1 << 30
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-#: The bytes 0x as a number, and what makes a capital letter behind a digit a small one.
+#: The bytes 0x as a number, and what makes a capital letter after a digit a small one.
 _HEXADECIMAL_MARK = np.uint16(int.from_bytes(b"0x", "little"))
 _SMALL_SECOND = np.uint16(0x2000)
 

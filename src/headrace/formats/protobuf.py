@@ -212,7 +212,7 @@ def _value_reader(field: Any, data_type: t.DataType, reads_defaults: bool) -> _C
 
 
 def _text_reader(field: Any) -> _Convert:
-    """Read texts: those of proto2 are not checked when a message is parsed, and are bytes if they are no texts."""
+    """Read texts: those of proto2 are not checked when a message is parsed, and are bytes if they are not texts."""
 
     def text_of(value: Any) -> str:
         if type(value) is not str:

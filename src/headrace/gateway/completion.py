@@ -1,4 +1,4 @@
-"""What a client may offer while somebody types: keywords, tables, columns and functions that begin as the word does."""
+"""What a client may offer while the user types: keywords, tables, columns and functions that begin as the word does."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _STATEMENTS: Final = tuple(
         *("SHOW USER FUNCTIONS", "SHOW VIEWS"),
     )
 )
-#: Behind these a table follows.
+#: After these a table follows.
 _BEFORE_TABLES: Final = re.compile(
     r"\b(FROM|JOIN|INTO|TABLE|VIEW|DESCRIBE|DESC|EXTENDED)\s+[\w.`$]*\Z", re.IGNORECASE
 )
@@ -76,7 +76,7 @@ def candidates(t_env: TableEnvironment, statement: str, position: int) -> list[s
 
 
 def _following(before: str) -> list[str]:
-    """Return the words that go on with the beginning of a statement; none if it has only begun."""
+    """Return the words that continue with the beginning of a statement; none if it has only begun."""
     words = before.rpartition(";")[2].upper().split()
     return [each[len(words)] for each in _STATEMENTS if words and each[: len(words)] == tuple(words) != each]
 

@@ -193,7 +193,7 @@ class StatementOperation:
         return self._portion
 
     def cancel(self) -> None:
-        """Stop the statement. The job of a query ends; a job that an INSERT has started goes on."""
+        """Stop the statement. The job of a query ends; a job that an INSERT has started continues."""
         self._end(StatementStatus.CANCELED)
 
     def close(self) -> None:
@@ -234,7 +234,7 @@ class StatementOperation:
         self._read(result)
 
     def _enter(self, status: StatementStatus) -> bool:
-        """Go on to a status, unless a client has ended the operation meanwhile."""
+        """Continue to a status, unless a client has ended the operation meanwhile."""
         with self._changed:
             if self.is_over:
                 return False

@@ -149,7 +149,7 @@ def _json(value: Any, data_type: t.DataType | None, zone: ZoneInfo) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Write a value that is no collection."""
+    """Write a value that is not a collection."""
     match value:
         case float():
             # JSON has no word for the others: Flink writes them as text.

@@ -65,7 +65,7 @@ EXECUTION_TRANSITIONS: Final[Mapping[ExecutionState, frozenset[ExecutionState]]]
 )
 
 _J = JobStatus
-#: Status of a job -> those that may follow it. SUSPENDED: this master gives the job up, another may go on.
+#: Status of a job -> those that may follow it. SUSPENDED: this master gives the job up, another may continue.
 #:
 #:     CREATED -> RUNNING -> FINISHED
 #:        |        |  ^ |

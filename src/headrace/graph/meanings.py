@@ -2,7 +2,7 @@
 
 A node that keeps rows means what it does to which columns of which inputs, with all conditions on the way. Its place
 in the plan, names of columns, and what is done with its result do not count. So a query keeps its state if it gets
-another sink, a condition behind an aggregation, or a column that is computed of what there is; and an aggregation of
+another sink, a condition after an aggregation, or a column that is computed of what there is; and an aggregation of
 other rows is another one, though it stands in the same place.
 
     SELECT k, SUM(v) FROM t WHERE v > 1 GROUP BY k      GroupAggregate of t: `k`, SUM(`v`), where (`v` > 1)
@@ -82,7 +82,7 @@ class _Node(Protocol):
 
 
 def meanings(nodes: Sequence[_Node]) -> list[str]:
-    """Return what each node means, as text: equal for nodes of two jobs that can go on with the other's state.
+    """Return what each node means, as text: equal for nodes of two jobs that can continue with the other's state.
 
     Args:
         nodes: Producers before consumers.

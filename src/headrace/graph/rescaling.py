@@ -34,7 +34,7 @@ def uniform_parallelism(job: JobGraph, parallelism: int) -> dict[str, int]:
     more.
 
     Raises:
-        JobDefinitionError: If it is no number of subtasks, or no vertex can have as many.
+        JobDefinitionError: If it is not a number of subtasks, or no vertex can have as many.
     """
     able = [vertex for vertex in job.vertices if vertex.max_parallelism > 1 and not is_single(vertex, job)]
     most = max((vertex.max_parallelism for vertex in able), default=1)

@@ -1,6 +1,6 @@
 """The stream graph: operators and the edges between them, before chaining.
 
-Made of the transformations. Union, partitioning and side outputs are no nodes here: they end up on the edges.
+Made of the transformations. Union, partitioning and side outputs are not nodes here: they end up on the edges.
 
     map -- union -- key_by -- reduce              map ---HASH---> reduce
     filter --/                             =>     filter --HASH----^

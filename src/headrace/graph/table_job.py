@@ -113,7 +113,7 @@ def build_table_job(
         session_settings: What the Spark session that runs the job has set.
 
     Raises:
-        InvalidTopologyError: If two nodes share a uid, or one reads a node behind it.
+        InvalidTopologyError: If two nodes share a uid, or one reads a node after it.
     """
     ids = node_ids(nodes)
     places = _place_ids(nodes)
@@ -212,7 +212,7 @@ def _edge(
     edge_id: int, ids: Sequence[str], nodes: Sequence[TableNode], position: int, read: TableInput
 ) -> JobEdge:
     if read.node >= position:
-        raise InvalidTopologyError(f"node '{nodes[position].name}' reads a node that stands behind it")
+        raise InvalidTopologyError(f"node '{nodes[position].name}' reads a node that comes after it")
     return JobEdge(
         edge_id=edge_id,
         source_vertex=ids[read.node],

@@ -164,7 +164,7 @@ class _End:
 
 
 class _RowsAhead(ClosedOnExit):
-    """Reads rows in a thread of its own, so that those that have arrived are shown while the query goes on."""
+    """Reads rows in a thread of its own, so that those that have arrived are shown while the query continues."""
 
     def __init__(self, rows: TableRows | StreamRows) -> None:
         self._rows = rows

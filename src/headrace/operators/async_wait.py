@@ -45,7 +45,7 @@ class TaskLoop(asyncio.SelectorEventLoop):
         return (super().time() if self._left_at is None else self._left_at) - self._away
 
     def run_forever(self) -> None:
-        """Run until `stop`; the clock goes on from where it stood."""
+        """Run until `stop`; the clock continues from where it stood."""
         if self._left_at is not None:
             self._away += super().time() - self._left_at
             self._left_at = None
@@ -231,7 +231,7 @@ class AsyncWaiter(FunctionOperator):
     # -- what goes out -----------------------------------------------------------------------------
 
     def _poll(self) -> None:
-        """Let calls that can go on do so, without waiting."""
+        """Let calls that can continue do so, without waiting."""
         self._loop.call_soon(self._loop.stop)
         self._loop.run_forever()
         self._hand_on()

@@ -47,7 +47,7 @@ class EpochPlace:
     is_lasting: bool = False
     #: Whether the operator itself has run the epoch before: all it knows is still true.
     is_continued: bool = False
-    #: Whether the task asks watermark generators (`emit_periodic_watermark`); else generators emit behind each batch.
+    #: Whether the task asks watermark generators (`emit_periodic_watermark`); else generators emit after each batch.
     asks_for_watermarks: bool = False
 
 
@@ -104,7 +104,7 @@ class Operator:
         """Ask watermark generators: the interval is over, or in epochs a batch of the input."""
 
     def table_time(self, watermark: int) -> tuple[int, bool] | None:
-        """Return how far event time has come for the table that gets the output, and whether it is left out of it.
+        """Return how far event time has advanced for the table that gets the output, and whether it is left out of it.
 
         None if the output goes to no table.
         """

@@ -47,7 +47,7 @@ class FunctionSnapshotContext:
 
 
 class CheckpointListener:
-    """To be mixed into a function that wants to know what became of a checkpoint.
+    """To be mixed into a function that wants to know what happened to a checkpoint.
 
     `notify_checkpoint_complete` is called after the checkpoint is stored, so what it covers will not be computed again.
     Do something outside the job there, such as deleting a file that is no longer needed. A call may be missing after a
@@ -67,7 +67,7 @@ class CheckpointListener:
         """Take note that a checkpoint is complete."""
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        """Take note that a checkpoint failed, or took too long; the job goes on without it."""
+        """Take note that a checkpoint failed, or took too long; the job continues without it."""
 
 
 class CheckpointedFunction(ABC):

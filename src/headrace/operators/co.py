@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from headrace.elements import Batch
 from headrace.operators.base import KeyOf, Operator
 from headrace.operators.context import OperatorContext
-from headrace.operators.functions import Emission, FunctionDeclaration, FunctionOperator, key_getter
+from headrace.operators.functions import FunctionDeclaration, key_getter
 from headrace.operators.process_context import (
     BroadcastContext,
     KeyedProcessContext,
@@ -18,10 +18,8 @@ from headrace.operators.process_context import (
     ReadOnlyBroadcastContext,
 )
 from headrace.operators.timed import TimedOperator
-from headrace.state.tables import NO_KEY
-
-#: One side's call: record and context in, results out.
-SideCall = Callable[[Any, Any], Iterable[Any] | None]
+from headrace.operators.with_context import ContextCall, ContextOperator
+from headrace.state.tables import NO_KEY, CurrentKey
 
 
 @dataclass(frozen=True)
@@ -103,66 +101,57 @@ class KeyedBroadcastProcessDeclaration(_TwoInputDeclaration):
         return KeyedBroadcastOperator(self.function, self.key_selector)
 
 
-def _single_results(function: Any, first: str, second: str) -> tuple[SideCall, SideCall]:
+def _single_results(function: Any, first: str, second: str) -> tuple[ContextCall, ContextCall]:
     call1, call2 = getattr(function, first), getattr(function, second)
     return (lambda value, context: (call1(value),)), (lambda value, context: (call2(value),))
 
 
-def _many_results(function: Any, first: str, second: str) -> tuple[SideCall, SideCall]:
+def _many_results(function: Any, first: str, second: str) -> tuple[ContextCall, ContextCall]:
     call1, call2 = getattr(function, first), getattr(function, second)
     return (lambda value, context: call1(value)), (lambda value, context: call2(value))
 
 
-def _with_context(function: Any) -> tuple[SideCall, SideCall]:
+def _with_context(function: Any) -> tuple[ContextCall, ContextCall]:
     return function.process_element1, function.process_element2
 
 
-class TwoInputOperator(FunctionOperator):
+def _in_scope(current: CurrentKey, key_of: KeyOf, call: ContextCall) -> ContextCall:
+    """Return a call that sets the current key to that of the record first."""
+
+    def call_in_scope(value: Any, context: Any) -> Iterable[Any] | None:
+        current.key = key_of(value)
+        return call(value, context)
+
+    return call_in_scope
+
+
+class TwoInputOperator(ContextOperator):
     """Runs a function with one call per side."""
 
-    def __init__(self, function: Any, calls: tuple[SideCall, SideCall]) -> None:
+    def __init__(self, function: Any, calls: tuple[ContextCall, ContextCall]) -> None:
         super().__init__(function)
         self._calls = calls
 
     def open(self, context: OperatorContext) -> None:
         self._contexts = self._make_contexts(context)
         super().open(context)
-        self._emission = Emission(self.output, object_reuse=context.object_reuse)
 
     def _make_contexts(self, context: OperatorContext) -> tuple[ProcessContext, ProcessContext]:
         shared = ProcessContext(context)
         return shared, shared
 
     def process(self, batch: Batch) -> None:
-        self._run(batch, self._calls[0], self._contexts[0])
+        self.call_each(batch, self._calls[0], self._contexts[0])
 
     def process_second(self, batch: Batch) -> None:
-        self._run(batch, self._calls[1], self._contexts[1])
-
-    def _run(
-        self, batch: Batch, call: SideCall, context: ProcessContext, before: KeyOf | None = None
-    ) -> None:
-        rest = iter(batch.values)
-        emission = self._emission
-        emission.start(batch)
-        try:
-            for value, timestamp in zip(rest, context.times_of(batch), strict=False):
-                if before is not None:
-                    before(value)
-                context.now_at = timestamp
-                results = call(value, context)
-                if results is not None:
-                    emission.add(results, timestamp)
-        except Exception as error:
-            raise self.failed(error, rest, batch.values) from error
-        emission.flush()
+        self.call_each(batch, self._calls[1], self._contexts[1])
 
 
 class KeyedTwoInputOperator(TwoInputOperator, TimedOperator):
     """Runs a function with one call per side, each in the scope of its record's key."""
 
     def __init__(
-        self, function: Any, calls: tuple[SideCall, SideCall], key_selectors: tuple[Any, Any]
+        self, function: Any, calls: tuple[ContextCall, ContextCall], key_selectors: tuple[Any, Any]
     ) -> None:
         super().__init__(function, calls)
         self._keys_of = key_getter(key_selectors[0]), key_getter(key_selectors[1])
@@ -177,18 +166,14 @@ class KeyedTwoInputOperator(TwoInputOperator, TimedOperator):
         return shared, shared
 
     def process(self, batch: Batch) -> None:
-        self._run(batch, self._calls[0], self._contexts[0], self._scope(self._keys_of[0]))
+        self._process_side(0, batch)
 
     def process_second(self, batch: Batch) -> None:
-        self._run(batch, self._calls[1], self._contexts[1], self._scope(self._keys_of[1]))
+        self._process_side(1, batch)
 
-    def _scope(self, key_of: KeyOf) -> KeyOf:
-        current = self._current
-
-        def enter(value: Any) -> None:
-            current.key = key_of(value)
-
-        return enter
+    def _process_side(self, side: int, batch: Batch) -> None:
+        call = _in_scope(self._current, self._keys_of[side], self._calls[side])
+        self.call_each(batch, call, self._contexts[side])
 
 
 class BroadcastOperator(TwoInputOperator):
@@ -213,12 +198,7 @@ class KeyedBroadcastOperator(BroadcastOperator, TimedOperator):
         return keyed_side, BroadcastContext(context)
 
     def process(self, batch: Batch) -> None:
-        current, key_of = self._current, self._key_of
-
-        def enter(value: Any) -> None:
-            current.key = key_of(value)
-
-        self._run(batch, self._calls[0], self._contexts[0], enter)
+        self.call_each(batch, _in_scope(self._current, self._key_of, self._calls[0]), self._contexts[0])
 
     def process_second(self, batch: Batch) -> None:
         # The state of the last key must not be taken for that of a broadcast record.

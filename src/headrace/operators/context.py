@@ -1,4 +1,4 @@
-"""What an operator and the user function inside it know of the task they run in."""
+"""What an operator and the user function inside it know about the task they run in."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ class SourceTask(Operator):
             self._tell_status()
 
     def _stamped(self, tracker: WatermarkTracker, raw: Batch) -> Iterator[Batch]:
-        """Give records time. What fails in here is the strategy's, not the functions' behind it."""
+        """Give records time. What fails in here is the strategy's, not the functions' after it."""
         pieces = tracker.stamp(raw)
         while True:
             with locating(self._context):
@@ -255,7 +255,7 @@ class SinkTask(Operator):
             self._writer.write(batch)
 
     def process_watermark(self, timestamp: int) -> None:
-        """A sink ends the stream: nobody is behind it to tell."""
+        """A sink ends the stream: no operator follows it."""
 
     def end_epoch(self) -> Sequence[Any]:
         return self._writer.prepare_commit()

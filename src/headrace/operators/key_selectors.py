@@ -2,7 +2,7 @@
 
 Most key selectors are ``lambda record: record[0]`` or ``lambda record: record.user``. Calling such a function takes
 three times as long as what it does, so these two forms are recognised by their bytecode, and done by
-`operator.itemgetter` and `operator.attrgetter`, which do the same without a call. Where that fails, or somebody debugs
+`operator.itemgetter` and `operator.attrgetter`, which do the same without a call. Where that fails, or a user debugs
 the program, the function itself is called: its place in the traceback is what the user wants to see.
 """
 
@@ -41,7 +41,7 @@ class KeySelection:
         self._shortcut = shortcut(key_of)
 
     def keys(self, values: list[Any], rest: Iterator[Any]) -> list[Any]:
-        """Return the key of each record; if the selector raises, ``rest`` stands behind the record that it failed for.
+        """Return the key of each record; if the selector raises, ``rest`` stands after the record that it failed for.
 
         Args:
             values: The records.

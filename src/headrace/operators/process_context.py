@@ -39,11 +39,11 @@ class TaskTimerService(TimerService):
         raise self._refusal()
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
-        """Take a request back."""
+        """Delete a timer, if there is one for this time."""
         raise self._refusal()
 
     def delete_event_time_timer(self, timestamp: int) -> None:
-        """Take a request back."""
+        """Delete a timer, if there is one for this time."""
         raise self._refusal()
 
     def _refusal(self) -> JobDefinitionError:
@@ -54,7 +54,7 @@ class TaskTimerService(TimerService):
 
 
 class KeyedTimerService(TaskTimerService):
-    """The clocks and timers of a keyed operator; timers belong to the key of the record at hand."""
+    """The clocks and timers of a keyed operator; timers belong to the key of the current record."""
 
     def __init__(self, context: OperatorContext, timers: OperatorTimers) -> None:
         super().__init__(context)
@@ -69,16 +69,16 @@ class KeyedTimerService(TaskTimerService):
         self._timers.register_event_time(_checked(timestamp))
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
-        """Take a request back."""
+        """Delete a timer, if there is one for this time."""
         self._timers.delete_processing_time(timestamp)
 
     def delete_event_time_timer(self, timestamp: int) -> None:
-        """Take a request back."""
+        """Delete a timer, if there is one for this time."""
         self._timers.delete_event_time(timestamp)
 
 
 def _checked(timestamp: Any) -> int:
-    """Refuse what is no time here, where it is given: it would be found out when state is written down."""
+    """Refuse what is not a time here, where it is given: it would be found out when state is written down."""
     if isinstance(timestamp, int) and MIN_WATERMARK <= timestamp <= MAX_WATERMARK:
         return timestamp
     raise JobDefinitionError(
@@ -88,13 +88,13 @@ def _checked(timestamp: Any) -> int:
 
 
 class ProcessContext:
-    """The context of a process function, for the record at hand."""
+    """The context of a process function, for the current record."""
 
     def __init__(self, context: OperatorContext) -> None:
         self._context = context
         self._timer_service: TaskTimerService = TaskTimerService(context)
         self._time_domain: TimeDomain | None = None
-        #: Timestamp of the record at hand; set by the operator before every call.
+        #: Timestamp of the current record; set by the operator before every call.
         self.now_at: int | None = None
 
     def times_of(self, batch: Batch) -> Iterable[int | None]:
@@ -140,7 +140,7 @@ class KeyedProcessContext(ProcessContext):
         self._current = context.require_keyed_state().current
 
     def get_current_key(self) -> Any:
-        """Return the key of the record at hand."""
+        """Return the key of the current record."""
         return self._current.key
 
 
@@ -168,5 +168,5 @@ class KeyedReadOnlyBroadcastContext(ReadOnlyBroadcastContext):
         self._current = context.require_keyed_state().current
 
     def get_current_key(self) -> Any:
-        """Return the key of the record at hand."""
+        """Return the key of the current record."""
         return self._current.key

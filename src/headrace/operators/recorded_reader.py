@@ -1,4 +1,4 @@
-"""Readers of recorded epochs: one keeps what it reads, the other gives it once more (`runtime/epoch/recording.py`)."""
+"""Readers of recorded epochs: one keeps what it reads, the other gives it again (`runtime/epoch/recording.py`)."""
 
 from __future__ import annotations
 

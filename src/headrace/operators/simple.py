@@ -16,6 +16,7 @@ from headrace.operators.functions import (
     method_of,
 )
 from headrace.operators.process_context import ProcessContext
+from headrace.operators.with_context import ContextOperator
 from headrace.state.isolation import isolated
 
 
@@ -139,24 +140,10 @@ class FlatMapper(FunctionOperator):
         emission.flush()
 
 
-class Processor(FunctionOperator):
+class Processor(ContextOperator):
     def open(self, context: OperatorContext) -> None:
         self._process_context = ProcessContext(context)
         super().open(context)
-        self._emission = Emission(self.output, object_reuse=context.object_reuse)
 
     def process(self, batch: Batch) -> None:
-        rest = iter(batch.values)
-        call = method_of(self.function, "process_element")
-        context = self._process_context
-        emission = self._emission
-        emission.start(batch)
-        try:
-            for value, timestamp in zip(rest, context.times_of(batch), strict=False):
-                context.now_at = timestamp
-                results = call(value, context)
-                if results is not None:
-                    emission.add(results, timestamp)
-        except Exception as error:
-            raise self.failed(error, rest, batch.values) from error
-        emission.flush()
+        self.call_each(batch, method_of(self.function, "process_element"), self._process_context)

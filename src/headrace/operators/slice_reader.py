@@ -29,7 +29,7 @@ class SliceReader:
     Args:
         source: What is read.
         context: The operator's, whose metrics the reader counts in.
-        output: Takes records of side outputs; None if there are none, as behind tables.
+        output: Takes records of side outputs; None if there are none, as after tables.
 
     Raises:
         UserFunctionError: If the reader cannot be opened.

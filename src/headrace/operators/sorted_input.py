@@ -73,7 +73,7 @@ class SortedInput(Operator):
 
     def open(self, context: OperatorContext) -> None:
         self._context = context
-        # What functions see of event time is the time of the key at hand.
+        # What functions see of event time is the time of the current key.
         context.watermark = lambda: self._watermark
         state = context.require_keyed_state()
         self._current = state.current
@@ -136,7 +136,7 @@ class SortedInput(Operator):
 
 
 class _WithoutEvents:
-    """Hands records on. Watermarks of single keys mean nothing to operators behind."""
+    """Hands records on. Watermarks of single keys mean nothing to operators after."""
 
     def __init__(self, output: Output) -> None:
         self.emit = output.emit

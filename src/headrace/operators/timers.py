@@ -48,11 +48,11 @@ class OperatorTimers:
         self._processing.register(timestamp, self._current.key, namespace)
 
     def delete_event_time(self, timestamp: int, namespace: Any = None) -> None:
-        """Take a request back."""
+        """Delete a timer, if there is one for this time."""
         self._event.delete(timestamp, self._current.key, namespace)
 
     def delete_processing_time(self, timestamp: int, namespace: Any = None) -> None:
-        """Take a request back."""
+        """Delete a timer, if there is one for this time."""
         self._processing.delete(timestamp, self._current.key, namespace)
 
     def advance_watermark(self, watermark: int) -> None:

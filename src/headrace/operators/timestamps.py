@@ -1,7 +1,7 @@
 """Giving records time: timestamps out of the records, watermarks out of the timestamps.
 
-A generator is asked when the watermark interval is over, and in epochs behind every batch of the input but the last
-(`runtime/task/pace.py`), unless it emits while it looks at a record; then the batch is cut behind that record, and the
+A generator is asked when the watermark interval is over, and in epochs after every batch of the input but the last
+(`runtime/task/pace.py`), unless it emits while it looks at a record; then the batch is cut after that record, and the
 watermark stands there in the stream, as in Flink.
 
     records        3  5  5! 7  9! 4          ! emits its time
@@ -39,7 +39,7 @@ class WatermarkTracker(Protocol):
     is_idle: bool
 
     def stamp(self, batch: Batch) -> Iterator[Batch]:
-        """Yield the batch with timestamps, cut where time moves; behind each piece, which may be empty, look at it."""
+        """Yield the batch with timestamps, cut where time moves; after each piece, which may be empty, look at it."""
 
     def emit_periodically(self) -> None:
         """Ask the generator for a watermark, if that is done by the clock."""
@@ -76,12 +76,12 @@ class NoTime:
 class GeneratedTime:
     """Assigns timestamps and asks a watermark generator.
 
-    What a generator says of a record takes effect right behind that record. What it says periodically takes effect
-    behind the batch; where a batch ends is planned, so a re-run sees the same watermarks.
+    What a generator says of a record takes effect right after that record. What it says periodically takes effect
+    after the batch; where a batch ends is planned, so a re-run sees the same watermarks.
 
     Args:
         strategy: What is asked.
-        is_by_clock: Whether the task asks the generator instead, by the clock and behind batches of its input.
+        is_by_clock: Whether the task asks the generator instead, by the clock and after batches of its input.
     """
 
     def __init__(self, strategy: WatermarkStrategy, *, is_by_clock: bool = False) -> None:
@@ -172,7 +172,7 @@ def checked_timestamps(values: Sequence[Any], timestamps: list[Any]) -> list[int
     """Return the timestamps of records; Flink's marker for none, the smallest number, is None.
 
     Raises:
-        UserFunctionError: One of them is no int of 64 bits; it names the record.
+        UserFunctionError: One of them is not an int of 64 bits; it names the record.
     """
     if set(map(type, timestamps)) == {int} and (
         min(timestamps) > NO_TIMESTAMP and max(timestamps) <= MAX_WATERMARK

@@ -307,7 +307,7 @@ class BatchQuery:
         self, below: n.LogicalNode, time: str, window: WindowFunctionSpec, partition: Sequence[int]
     ) -> str:
         by = f"PARTITION BY {', '.join(f'c{at}' for at in partition)}" if partition else ""
-        # A row within the gap of the one before goes on with its session; windows that touch are one.
+        # A row within the gap of the one before continues with its session; windows that touch are one.
         begins = f"coalesce(t - lag(t) OVER ({by} ORDER BY t) > {window.size_ms}L, true)"
         numbered = (
             f"SELECT *, sum(CASE WHEN b THEN 1 ELSE 0 END) OVER ({by} ORDER BY t "
@@ -543,7 +543,7 @@ class BatchQuery:
         return f"CAST({over_result(call, values, f' OVER {window}')} AS {call.type.spark_name()})"
 
     def _window_sql(self, call: e.WindowCall, below: n.LogicalNode) -> str:
-        """Write what stands in the parentheses behind OVER."""
+        """Write what stands in the parentheses after OVER."""
         parts = []
         if call.partition_by:
             parts.append("PARTITION BY " + ", ".join(self._sql(each, below) for each in call.partition_by))

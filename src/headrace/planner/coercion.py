@@ -27,7 +27,7 @@ __all__ = [
     "length_of",
 ]
 
-#: Digits behind the point that an overflowing DECIMAL keeps, as far as it has them.
+#: Digits after the point that an overflowing DECIMAL keeps, as far as it has them.
 _MIN_SCALE: Final = 6
 
 
@@ -61,7 +61,7 @@ def as_decimal(one: t.DataType) -> t.DecimalType | None:
 
 
 def adjusted_decimal(precision: int, scale: int, nullable: bool) -> t.DecimalType:
-    """A DECIMAL with these digits; beyond 38 it gives up digits behind the point, down to six.
+    """A DECIMAL with these digits; beyond 38 it gives up digits after the point, down to six.
 
     >>> adjusted_decimal(39, 10, True)
     DECIMAL(38, 9)
@@ -119,7 +119,7 @@ def _merged_numbers(one: t.NumericType, other: t.NumericType) -> t.DataType:
     left, right = as_decimal(one), as_decimal(other)
     if left is not None and right is not None:
         whole = max(left.precision - left.scale, right.precision - right.scale)
-        # Digits before the point come first, where arithmetic would keep six behind it.
+        # Digits before the point come first, where arithmetic would keep six after it.
         scale = min(max(left.scale, right.scale), MAX_DECIMAL_PRECISION - whole)
         return t.DecimalType(whole + scale, scale, True)
     if isinstance(one, t.DoubleType) or isinstance(other, t.DoubleType):

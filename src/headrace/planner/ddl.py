@@ -25,8 +25,10 @@ def execute(statement: s.CatalogStatement, manager: CatalogManager) -> Rows:
         CatalogError: What it creates is there, or what it needs is not.
     """
     match statement:
-        case s.CreateTable() | s.DropTable() | s.CreateView() | s.DropView():
-            _create_or_drop(statement, manager)
+        case s.CreateTable() | s.CreateView():
+            _create(statement, manager)
+        case s.DropTable() | s.DropView():
+            _drop(statement, manager)
         case s.AlterTable(identifier, changed) | s.AlterView(identifier, changed):
             _replace(manager, identifier, changed)
         case s.RenameTable():
@@ -53,26 +55,20 @@ def execute(statement: s.CatalogStatement, manager: CatalogManager) -> Rows:
 # --- tables and views -----------------------------------------------------------------------------
 
 
-def _create_or_drop(
-    statement: s.CreateTable | s.DropTable | s.CreateView | s.DropView, manager: CatalogManager
-) -> None:
+def _create(statement: s.CreateTable | s.CreateView, manager: CatalogManager) -> None:
     identifier = statement.identifier
-    if isinstance(statement, s.CreateTable | s.CreateView):
-        made = statement.table if isinstance(statement, s.CreateTable) else statement.view
-        there = (
-            manager.temporary_table(identifier)
-            if statement.temporary
-            else manager.permanent_table(identifier)
-        )
-        if there is not None:
-            if statement.if_not_exists:
-                return
-            raise CatalogError(f"table or view {identifier.dotted()!r} already exists")
-        if statement.temporary:
-            manager.put_temporary_table(identifier, made)
-        else:
-            manager.put_table(identifier, made)
-        return
+    made = statement.table if isinstance(statement, s.CreateTable) else statement.view
+    find = manager.temporary_table if statement.temporary else manager.permanent_table
+    if find(identifier) is not None:
+        if statement.if_not_exists:
+            return
+        raise CatalogError(f"table or view {identifier.dotted()!r} already exists")
+    put = manager.put_temporary_table if statement.temporary else manager.put_table
+    put(identifier, made)
+
+
+def _drop(statement: s.DropTable | s.DropView, manager: CatalogManager) -> None:
+    identifier = statement.identifier
     wanted = (CatalogTable,) if isinstance(statement, s.DropTable) else (CatalogView, InlineView)
     what = "table" if isinstance(statement, s.DropTable) else "view"
     temporary = manager.temporary_table(identifier)

@@ -27,7 +27,7 @@ SPARK_SETTINGS: Final = {
     # Java's arithmetic and casts of numbers, as Flink has them; errors of Flink are raised by the text itself.
     "spark.sql.ansi.enabled": "false",
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",
-    # The type TIME, which Spark keeps behind a switch.
+    # The type TIME, which Spark keeps after a switch.
     "spark.sql.timeType.enabled": "true",
     # Of equal keys of a map the last one counts, and characters that a charset does not have are replaced.
     "spark.sql.mapKeyDedupPolicy": "LAST_WIN",

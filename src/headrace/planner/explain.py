@@ -65,7 +65,7 @@ def explain(
         plan: The plan of the job.
         changelog_mode: Whether each operator says which kinds of rows it emits.
         estimated_cost: Whether each operator says how many rows it is supposed to give, at what costs.
-        advice: What could be better about the plan (`plan_advice`), to be put behind it.
+        advice: What could be better about the plan (`plan_advice`), to be put after it.
         execution_plan: The job's graph as JSON, to be put at the end.
         optimizations: What options have brought about, a line each.
     """
@@ -112,7 +112,7 @@ def plan_advice(plan: Plan, *, has_ttl: bool) -> str:
     if not named:
         return "No available advice..."
     return "\n".join(
-        f"advice[{number}]: [ADVICE] {label} keeps its state for ever unless table.exec.state.ttl is set."
+        f"advice[{number}]: [ADVICE] {label} keeps its state forever unless table.exec.state.ttl is set."
         for number, label in enumerate(named, start=1)
     )
 

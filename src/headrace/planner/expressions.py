@@ -268,7 +268,7 @@ def references(expression: Expression) -> set[int]:
 
 
 def rewrite(expression: Expression, change: Callable[[Expression], Expression | None]) -> Expression:
-    """Replace parts of an expression: `change` gives the replacement, or None to go on below."""
+    """Replace parts of an expression: `change` gives the replacement, or None to continue below."""
     changed = change(expression)
     if changed is not None:
         return changed

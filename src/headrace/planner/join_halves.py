@@ -1,4 +1,4 @@
-"""Outer, semi and anti joins with a condition that is no equality, as two nodes of a job.
+"""Outer, semi and anti joins with a condition other than equality, as two nodes of a job.
 
     left  ------------------------------------------------------.
       '--> Join INNER by keys, pairs checked by Spark --> JoinAssociations
@@ -9,7 +9,7 @@ Rows of an outer side are identified by two numbers (`RowIds`), which travel wit
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from headrace.operators.table import declarations as d
@@ -29,6 +29,10 @@ __all__ = [
     "window_declarations",
     "with_ids",
 ]
+
+_Columns = tuple[steps.StepColumn, ...]
+#: The columns of both inputs.
+_Sides = tuple[Sequence[steps.StepColumn], Sequence[steps.StepColumn]]
 
 _LEFT, _RIGHT = 0, 1
 _OUTER: Final = {
@@ -63,13 +67,12 @@ def id_columns(side: int) -> tuple[steps.StepColumn, ...]:
 
 def with_ids(stream: Stream, side: int) -> Stream:
     """Give rows of an outer side what tells them apart."""
-    ids = [f.column(name, BIGINT) for name in _IDS[side]]
-    return stream.then(steps.RowIds(tuple(stream.names), _IDS[side]), (*stream.columns, *ids))
+    return stream.then(steps.RowIds(tuple(stream.names), _IDS[side]), (*stream.columns, *id_columns(side)))
 
 
 def declarations(
     node: p.Join,
-    sides: tuple[Sequence[steps.StepColumn], Sequence[steps.StepColumn]],
+    sides: _Sides,
     output: Sequence[steps.StepColumn],
     condition: str | None,
     traits: Mapping[str, Any],
@@ -87,17 +90,8 @@ def declarations(
     """
     outer = outer_sides(node.kind)
     keys = _key_names(node, sides)
-    given = [
-        (*columns, *(f.column(name, BIGINT) for name in _IDS[side] if side in outer))
-        for side, columns in enumerate(sides)
-    ]
     matching = d.JoinDeclaration(
-        (*given[_LEFT], *given[_RIGHT]),
-        d.JoinKind.INNER,
-        keys[_LEFT],
-        keys[_RIGHT],
-        given[_LEFT],
-        given[_RIGHT],
+        *_pairs(outer, keys, sides),
         condition=condition,
         null_safe=node.null_safe if any(node.null_safe) else (),
         right_ttl_ms=ttls_ms[_RIGHT],
@@ -109,27 +103,19 @@ def declarations(
 
 def window_declarations(
     node: p.WindowJoin,
-    sides: tuple[Sequence[steps.StepColumn], Sequence[steps.StepColumn]],
+    sides: _Sides,
     output: Sequence[steps.StepColumn],
     condition: str | None,
     traits: Mapping[str, Any],
 ) -> tuple[d.WindowJoinDeclaration, d.JoinAssociationsDeclaration]:
-    """Return both halves of a window join, whose sides have `window_bounds` behind their columns; as `declarations`."""
-    outer = outer_sides(node.kind)
+    """Return both halves of a window join, whose sides have `window_bounds` after their columns; as `declarations`."""
     keys = _key_names(node, sides)
     bounds = [window_bounds(side) for side in (_LEFT, _RIGHT)]
     names = [tuple(each.name for each in pair) for pair in bounds]
-    given = [
-        (*columns, *bounds[side], *(f.column(name, BIGINT) for name in _IDS[side] if side in outer))
-        for side, columns in enumerate(sides)
-    ]
     matching = d.WindowJoinDeclaration(
-        (*given[_LEFT], *given[_RIGHT]),
-        d.JoinKind.INNER,
-        keys[_LEFT],
-        keys[_RIGHT],
-        given[_LEFT],
-        given[_RIGHT],
+        *_pairs(
+            outer_sides(node.kind), keys, ((*sides[_LEFT], *bounds[_LEFT]), (*sides[_RIGHT], *bounds[_RIGHT]))
+        ),
         left_start=names[_LEFT][0],
         left_end=names[_LEFT][1],
         right_start=names[_RIGHT][0],
@@ -142,9 +128,17 @@ def window_declarations(
     return matching, _associations(node.kind, sides, in_windows, output, (0, 0), ends)
 
 
-def _key_names(
-    node: p.Join | p.WindowJoin, sides: tuple[Sequence[steps.StepColumn], Sequence[steps.StepColumn]]
-) -> list[tuple[str, ...]]:
+def _pairs(
+    outer: Collection[int], keys: Sequence[tuple[str, ...]], sides: _Sides
+) -> tuple[_Columns, JoinKind, tuple[str, ...], tuple[str, ...], _Columns, _Columns]:
+    """Return how the first half joins, as the first arguments of its declaration: INNER, with ids of outer sides."""
+    left, right = (
+        (*columns, *(id_columns(side) if side in outer else ())) for side, columns in enumerate(sides)
+    )
+    return (*left, *right), JoinKind.INNER, keys[_LEFT], keys[_RIGHT], left, right
+
+
+def _key_names(node: p.Join | p.WindowJoin, sides: _Sides) -> list[tuple[str, ...]]:
     return [
         tuple(columns[at].name for at in own)
         for columns, own in zip(sides, (node.left_keys, node.right_keys), strict=True)
@@ -159,7 +153,7 @@ def window_bounds(side: int) -> tuple[steps.StepColumn, steps.StepColumn]:
 
 def _associations(
     kind: JoinKind,
-    sides: tuple[Sequence[steps.StepColumn], Sequence[steps.StepColumn]],
+    sides: _Sides,
     keys: Sequence[tuple[str, ...]],
     output: Sequence[steps.StepColumn],
     ttls_ms: tuple[int, int],

@@ -313,7 +313,7 @@ class Join(LogicalNode):
     #: Of a STATE_TTL hint, for each side.
     left_ttl_ms: int | None = None
     right_ttl_ms: int | None = None
-    #: Whether time attributes are still some behind it. Known when the condition is complete: see
+    #: Whether time attributes are still some after it. Known when the condition is complete: see
     #: `rules/time_attributes.py`.
     keeps_times: bool = True
     #: Of a hint: how BATCH mode computes it, and whether the hint names the left side.
@@ -327,7 +327,7 @@ class Join(LogicalNode):
 
     @cached_property
     def as_of(self) -> tuple[int, int] | None:
-        """Of a temporal join, the times of both sides, as columns of each; None: it is none."""
+        """Of a temporal join, the times of both sides, as columns of each; None for others."""
         for each in conjuncts(self.condition):
             if isinstance(each, Call) and each.function == TEMPORAL:
                 one, other = each.operands
@@ -497,7 +497,7 @@ def element_types(collection: DataType) -> tuple[DataType, ...]:
 
 
 class OnConflict(Enum):
-    """What becomes of rows of a query that share the primary key of the sink."""
+    """What happens to rows of a query that share the primary key of the sink."""
 
     NOTHING = "NOTHING"
     ERROR = "ERROR"

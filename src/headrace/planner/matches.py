@@ -6,7 +6,7 @@ r"""MATCH_RECOGNIZE parted among those who compute it: Spark what is about one r
 A part of a condition that looks at one row is a column of every row, written as Spark SQL like all expressions. If the
 row is not there, its columns are NULL: what the part is then is a column, too. So all functions are available for
 one row at a time. What looks at several rows is a `Formula` for the operator; Python knows fewer functions. Measures
-are computed by Spark behind the operator, from the values of rows and the aggregates that it hands on.
+are computed by Spark after the operator, from the values of rows and the aggregates that it hands on.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class MatchPlan:
         keys: Which of them are the partition.
         order: How rows are sorted, over those columns; time first.
         pattern: What the operator looks for, and says of matches.
-        results: The columns behind the partition in what the operator gives.
+        results: The columns after the partition in what the operator gives.
         measures: Expressions over what it gives: the partition, then the measures.
     """
 
@@ -130,7 +130,7 @@ class _Planning:
         raise _unknown(str(expression))
 
     def _of_one_row(self, expression: e.Expression, own: int) -> Cell | None:
-        """Return a part that looks at no more than one row; None if it is none, or a plain constant."""
+        """Return a part that looks at no more than one row; None if it is not, or a plain constant."""
         cells = [part for part in e.walk(expression) if _is_cell(part)]
         if any(
             isinstance(part, e.Call) and part.function == e.MATCH_AGGREGATE for part in e.walk(expression)

@@ -193,7 +193,7 @@ class Calc(OneInput):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WatermarkAssigner(OneInput):
-    """Says how far event time has come: the expression, over the columns of the input."""
+    """Says how far event time has advanced: the expression, over the columns of the input."""
 
     time_index: int
     expression: Expression
@@ -220,7 +220,7 @@ class Unnest(OneInput):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Expand(OneInput):
-    """Each row once per grouping set: behind its columns the keys, NULL if the set has not got them, and its number."""
+    """Each row once per grouping set: after its columns the keys, NULL if the set has not got them, and its number."""
 
     #: The keys: columns that are grouped by in some set.
     columns: tuple[int, ...]
@@ -401,7 +401,7 @@ class OverAggregate(OneInput):
 
     @property
     def time(self) -> TimeKind | None:
-        """What time rows are ordered by; None: by a column that is no time, so that results change."""
+        """What time rows are ordered by; None: by a column that is not a time, so that results change."""
         by = self.order.expression
         assert isinstance(by, InputRef)
         return self.input.schema[by.index].time

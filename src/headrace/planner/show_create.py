@@ -43,7 +43,7 @@ def with_quoted_columns(expression: str, table: CatalogTable) -> str:
     for token in tokenize(expression):
         start, stop = token.span.start, token.span.end
         pieces.append(" " if end and expression[end:start] else "")
-        # The word behind a string is the unit of an interval.
+        # The word after a string is the unit of an interval.
         is_column = token.kind is TokenKind.WORD and token.text in names and before is not TokenKind.STRING
         pieces.append(quote_name(token.text) if is_column else expression[start:stop])
         end, before = stop, token.kind

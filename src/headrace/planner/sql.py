@@ -63,7 +63,7 @@ def parse_statement(text: str) -> Statement:
     """Read a text that is one statement.
 
     Raises:
-        SqlParseError: It is none, or more than one.
+        SqlParseError: It is not valid, or more than one.
     """
     found = parse_statements(text)
     if len(found) != 1:
@@ -135,7 +135,7 @@ def bind_expression(
     """An expression of SQL over columns, as the Table API takes them (`Table.select("a + 1")`).
 
     Raises:
-        SqlError: It is no expression over these columns.
+        SqlError: It is not an expression over these columns.
     """
     reader = Statements(text)
     node = reader.expression()

@@ -202,7 +202,7 @@ class AlterMaterializedTable(_OfObject):
     Args:
         action: Which.
         options: Of RESUME: for the table, as long as it runs.
-        partition: Of REFRESH: the one to write anew.
+        partition: Of REFRESH: the one to write again.
     """
 
     action: str

@@ -8,5 +8,5 @@ from headrace.errors import UnsupportedFeatureError
 class MissingModuleError(UnsupportedFeatureError, ModuleNotFoundError):
     """A module of PyFlink that headrace does not have yet.
 
-    Also a ModuleNotFoundError, so that programs which try an import and go on without it keep working.
+    Also a ModuleNotFoundError, so that programs which try an import and continue without it keep working.
     """

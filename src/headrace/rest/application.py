@@ -167,7 +167,7 @@ class RestApplication:
             response = error_response(error.status, error.message, headers=error.headers)
         except HeadraceError as error:
             response = error_response(status_of(error), str(error))
-        except Exception:  # noqa: BLE001 - one request fails, the server goes on
+        except Exception:  # noqa: BLE001 - one request fails, the server continues
             _log.exception("%s %s failed", request.method, request.path)
             response = error_response(500, "Internal server error. See the server's log.")
         return Response(

@@ -52,7 +52,7 @@ class RestClient:
         """Make the client of an address, or of the one that is configured.
 
         Raises:
-            ConfigurationError: If the address is none.
+            ConfigurationError: If the address is not valid.
         """
         get = configuration.get
         host, port = get(options.ADDRESS), get(options.PORT)

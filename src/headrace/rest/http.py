@@ -63,7 +63,7 @@ class Request:
         """Read a number from the query.
 
         Raises:
-            RestError: If it is none, or out of bounds.
+            RestError: If it is not valid, or out of bounds.
         """
         text = self.query.get(name)
         if text is None:

@@ -111,7 +111,7 @@ class RestServer:
             self._server.run(sockets=[self._socket])
         except SystemExit:
             _log.error("REST server could not be started at %s", self.url)
-        except Exception:  # noqa: BLE001 - jobs go on without it
+        except Exception:  # noqa: BLE001 - jobs continue without it
             _log.exception("REST server has ended")
 
     # -- ASGI --------------------------------------------------------------------------------------------------

@@ -151,7 +151,7 @@ class RemoteJob:
         return self._finish("/savepoints", trigger, lambda result: str(result["location"]))
 
     def rescale(self, parallelism: int) -> Future[None]:
-        """Go on with another parallelism, between two epochs."""
+        """Continue with another parallelism, between two epochs."""
         path = f"{self._path}/rescaling"
         trigger = self._client.ask("PATCH", path, query={"parallelism": parallelism})["request-id"]
         return self._finish("/rescaling", trigger, lambda result: None)

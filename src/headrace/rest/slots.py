@@ -1,4 +1,4 @@
-"""Which job has slots of which executor. Spark places tasks anew in every epoch, so this is an account, not a place."""
+"""Which job has slots of which executor, as an account: Spark chooses the executor of a task in every epoch anew."""
 
 from __future__ import annotations
 

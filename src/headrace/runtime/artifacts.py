@@ -41,7 +41,7 @@ _BUNDLED = re.compile(r"[0-9a-f]{16}/[A-Za-z0-9_+-][A-Za-z0-9._+-]*")
 
 
 class ArtifactKind(Enum):
-    """What becomes of an artifact in a worker."""
+    """What happens to an artifact in a worker."""
 
     #: On the import path; archives and directories are unpacked before.
     PYTHON_FILE = "python file"

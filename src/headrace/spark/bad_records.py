@@ -96,7 +96,7 @@ class BadRecords:
 
     @property
     def kept(self) -> str:
-        """The condition, in Spark SQL, of rows that go on; where errors are not ignored it raises one."""
+        """The condition, in Spark SQL, of rows that are kept; where errors are not ignored it raises one."""
         # Spark refuses to read this column alone, as for COUNT(*): another must be seen to take part.
         record = f"concat({RECORD}, left(CAST({quote(self.columns[0].name)} IS NULL AS STRING), 0))"
         if not self.read.ignores_errors:

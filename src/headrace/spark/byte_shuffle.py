@@ -27,7 +27,7 @@ def stage_of(inputs: RDD[Any], function: StageFunction) -> RDD[Any]:
 
 
 def shuffled(context: SparkContext, pairs: Any, partitions: int) -> Any:
-    """Put a shuffle behind what yields partition numbers and buffers in turn; both are RDDs of Java."""
+    """Put a shuffle after what yields partition numbers and buffers in turn; both are RDDs of Java."""
     jvm = context._jvm
     assert jvm is not None
     return jvm.PairwiseRDD(pairs.rdd()).asJavaPairRDD().partitionBy(jvm.PythonPartitioner(partitions, 0))

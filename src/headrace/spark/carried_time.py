@@ -1,6 +1,6 @@
 """Event time that rows of a scan carry in columns of their own, up to where they are aggregated.
 
-Spark can observe rows as they are read, but that costs about as much as reading them. Behind an aggregation there are
+Spark can observe rows as they are read, but that costs about as much as reading them. After an aggregation there are
 few left, and the highest time of each group is one aggregate more.
 """
 
@@ -26,7 +26,7 @@ def seen_ms(observed: Any) -> int:
 
 
 class CarriedTime:
-    """How far event time came in each subtask of a scan, observed behind the aggregation of its rows.
+    """How far event time came in each subtask of a scan, observed after the aggregation of its rows.
 
     Args:
         watermark: How it is read off rows.

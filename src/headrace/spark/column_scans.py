@@ -137,7 +137,7 @@ def column_scan(
         scan: What it reads.
         slices: What each subtask reads.
         behind: What is done to its rows on each edge.
-        needs_time: Whether anybody goes by its event time.
+        needs_time: Whether its event time is used.
         told: Returns the messages of the epoch's tasks.
     """
     if not isinstance(scan.source, SparkSource) or not slices or scan.has_kinds:

@@ -130,7 +130,7 @@ class SparkEpochRunner(SparkRunner):
         return partitions
 
     def _exchange(self, stage: RDD[Any], level: int) -> tuple[RDD[Any], Any]:
-        """Put a shuffle behind a stage that yields partition numbers and buffers in turn, for the next level."""
+        """Put a shuffle after a stage that yields partition numbers and buffers in turn, for the next level."""
         shuffle = shuffled(self._context, stage._jrdd, len(self._layout.levels[level]))
         return buffers_behind(self._context, self._placement.place(level, shuffle)), shuffle
 

@@ -160,7 +160,7 @@ class SparkExecutor:
 
         Args:
             timeout_s: How long to wait.
-            leave_to_next: Whether those that another driver can go on with are left to it instead. So they are if
+            leave_to_next: Whether those that another driver can continue with are left to it instead. So they are if
                 Spark's Java process, which has started this program, is gone.
         """
         jobs = self.running_jobs()
@@ -246,7 +246,7 @@ class SparkJob:
         store = store_settings(configuration)
         artifacts = find_artifacts(configuration)
         self.configuration = configuration
-        #: Whether the lease is this job's own; that of a session goes on when the job has ended.
+        #: Whether the lease is this job's own; that of a session continues when the job has ended.
         self._owns_leadership = leadership is None
         self._result = _Result()
         if self._owns_leadership:
@@ -355,7 +355,7 @@ class SparkJob:
 
     @property
     def outlives_driver(self) -> bool:
-        """Whether another driver can go on with the job: it has high availability."""
+        """Whether another driver can continue with the job: it has high availability."""
         return self._leadership is not None
 
     def suspend(self) -> None:
@@ -374,11 +374,11 @@ class SparkJob:
         return self._master.stop_with_savepoint(savepoint_directory, drain=advance_to_end_of_event_time)
 
     def trigger_savepoint(self, savepoint_directory: str | None) -> Future[str]:
-        """Take a savepoint; the job goes on."""
+        """Take a savepoint; the job continues."""
         return self._master.trigger_savepoint(savepoint_directory)
 
     def rescale(self, parallelism: int) -> Future[None]:
-        """Go on with another parallelism, between two epochs."""
+        """Continue with another parallelism, between two epochs."""
         # By the job as it was submitted: what had one subtask there is to keep it.
         return self._master.rescale(uniform_parallelism(self._graph, parallelism))
 

@@ -1,4 +1,4 @@
-"""The other tasks of an epoch that failed. Spark's error tells of the one that failed once too often."""
+"""The other tasks of an epoch that failed. Spark's error reports the one that failed once too often."""
 
 from __future__ import annotations
 

@@ -39,12 +39,12 @@ _LOST = re.compile(
     r"ShuffleBlockFetcherIterator|Executor heartbeat timed out|Connection reset|\bEOFException|"
     r"Failed to connect|crashed"
 )
-#: How Spark tells of the attempt that was one too many.
+#: How Spark reports the attempt that was one too many.
 _RECENT = re.compile(
     r"most recent failure: (?:Lost task \S+ in stage \S+ \(TID \d+\) "
     r"\((?P<host>\S+) executor (?P<executor>[^)]+)\): )(?P<reason>.*)"
 )
-#: What the query itself says of a value that it cannot go on with.
+#: What the query itself says of a value that it cannot continue with.
 _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (?P<what>.*?) SQLSTATE: ", re.DOTALL)
 _WAYS_OUT = {
     "cannot CAST": "use TRY_CAST to get NULL for values that cannot be converted",
@@ -158,7 +158,7 @@ def _carried(text: str) -> HeadraceError | None:
     for found in reversed(_CARRIED.findall(text)):
         try:
             error = plain_pickle.loads(base64.b64decode(found), _error_classes())
-        except Exception:  # noqa: BLE001, S112 - bytes that anybody may have written raise anything
+        except Exception:  # noqa: BLE001, S112 - bytes that anyone may have written raise anything
             continue
         if isinstance(error, HeadraceError):
             return error

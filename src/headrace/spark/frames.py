@@ -1,7 +1,7 @@
 """Spark's DataFrames on their way into bounded tables and back: Parquet files in between, and types that stay.
 
 Files, because a table job reads its input in slices, epoch after epoch, and runs again from where it failed: what a
-DataFrame would compute for each of them anew is computed once. Nothing passes through the memory of the driver.
+DataFrame would compute for each of them again is computed once. Nothing passes through the memory of the driver.
 """
 
 from __future__ import annotations

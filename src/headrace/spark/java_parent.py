@@ -4,7 +4,7 @@ In application mode Spark's Java process is the parent of the program. If it is 
 never run an epoch again, but would renew its lease, and the driver that the cluster starts in its place could not take
 over the job. So the program ends at once, as if it had been killed with its parent; its lease runs out.
 
-Until the watch has seen it, what fails for lack of Java must not be taken for the end of a job that somebody asked for:
+Until the watch has seen it, what fails for lack of Java must not be taken for the end of a job that a user asked for:
 a job that was cancelled would stay cancelled in the driver that comes next.
 """
 

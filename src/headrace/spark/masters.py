@@ -74,7 +74,7 @@ def check_master(
         connect: Opens a connection; raises OSError if there is no answer.
 
     Raises:
-        ConfigurationError: If it is no master, or the configuration of YARN is missing.
+        ConfigurationError: If it is not a master, or the configuration of YARN is missing.
         ClusterError: If no master answers.
     """
     manager = ClusterManager.of(master)

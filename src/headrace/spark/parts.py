@@ -2,7 +2,7 @@
 
     part 0, streams   levels, as ever; rows for tables come out beside the reports, and Spark keeps them
     part 1, tables    a DataFrame over those rows, with the time that the reports of part 0 say
-    part 2, streams   levels again; subtasks of the first one get the table's rows, and the time that stands behind them
+    part 2, streams   levels again; subtasks of the first one get the table's rows, and the time that stands after them
 
 A job of tables alone has one part. To everybody else an epoch is one whatever its parts: one plan, and one report of
 each subtask. If any part fails, all of it is run again.

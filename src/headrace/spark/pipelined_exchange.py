@@ -62,7 +62,7 @@ def check_version(version: str = pyspark.__version__) -> None:
 
 
 def live_stage(rdd: RDD[Any], function: Callable[..., Any]) -> RDD[Any]:
-    """Put a Python stage behind an RDD; ``function`` takes a partition number and an iterator, and yields bytes."""
+    """Put a Python stage after an RDD; ``function`` takes a partition number and an iterator, and yields bytes."""
     context = rdd.ctx
     stage: Any = rdd.mapPartitionsWithIndex(function)
     wrapped = _wrap_function(context, stage.func, stage._prev_jrdd_deserializer, NoOpSerializer(), None)
@@ -71,7 +71,7 @@ def live_stage(rdd: RDD[Any], function: Callable[..., Any]) -> RDD[Any]:
 
 
 def pipelined_shuffle(stage: RDD[Any], partitions: int) -> RDD[Any]:
-    """Put a pipelined shuffle behind a stage that yields, in turn, a partition number as eight bytes and a buffer."""
+    """Put a pipelined shuffle after a stage that yields, in turn, a partition number as eight bytes and a buffer."""
     context = stage.ctx
     jvm: Any = context._jvm
     java_context: Any = context._jsc

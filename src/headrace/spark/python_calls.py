@@ -171,7 +171,7 @@ def _opening(call: PythonCall, site: CallSite) -> Callable[..., Any]:
 
 
 class Site(Protocol):
-    """What functions may know of the vertex that they are called in."""
+    """What functions may know about the vertex that they are called in."""
 
     @property
     def name(self) -> str:

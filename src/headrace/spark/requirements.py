@@ -2,7 +2,7 @@
 
 A context that headrace starts gets these settings. One that a program brings along was started with others, and most of
 Spark's settings are read once, at its start: those are checked, and refused with what to set. What belongs to a session
-is set anew in the session of each table job. docs/design/0034-foreign-spark-contexts.md lists every assumption.
+is set again in the session of each table job. docs/design/0034-foreign-spark-contexts.md lists every assumption.
 """
 
 from __future__ import annotations

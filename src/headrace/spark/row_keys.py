@@ -173,7 +173,7 @@ class _Key:
     def _packed(self) -> tuple[str, str]:
         """Return two numbers that the values can be computed from.
 
-        xxhash64 of one value of up to 64 bits is one-to-one. That of two values goes on from the hash of the first, and
+        xxhash64 of one value of up to 64 bits is one-to-one. That of two values starts from the hash of the first, and
         is one-to-one in it once the second is known, which the other number says.
         """
         values = [_fixed_sql(sql, kind) for sql, kind in self._columns]

@@ -150,7 +150,7 @@ def _master(master: str, retries: int, least_threads: int) -> dict[str, str]:
         return {"spark.master": f"local[{local.group(1) or 1},{retries + 1}]"}
     given = local_threads(master)
     threads = max(given, least_threads + _SPARE_THREADS)
-    # Threads for live jobs are no reason to divide the files of others into more parts.
+    # Threads for live jobs are not a reason to divide the files of others into more parts.
     return {"spark.master": f"local[{threads},{retries + 1}]", "spark.default.parallelism": str(given)}
 
 

@@ -234,7 +234,7 @@ class TableEpoch:
             node: The operator whose rows they are.
             vertex_id: The vertex it is in.
             out: What came out of the stream's part, a Java RDD of buffers; None if it had ended before.
-            time: Where event time stands behind them.
+            time: Where event time stands after them.
         """
         declaration = node.declaration
         assert isinstance(declaration, StreamToTable)
@@ -253,7 +253,7 @@ class TableEpoch:
         self._put_frame(node.operator_id, received)
 
     def hand_to_stream(self, vertex: JobVertex) -> tuple[Any, TableTime]:
-        """Return the rows that a stream gets of tables, as a Java RDD of buffers; and the time that stands behind."""
+        """Return the rows that a stream gets of tables, as a Java RDD of buffers; and the time that stands after."""
         declaration = vertex.head.declaration
         assert isinstance(declaration, TableToStream)
         self._times |= vertex_times(self._job, [vertex], self._plan, {}, self._times)
@@ -585,7 +585,7 @@ class TableEpoch:
 
 
 def _lowest(reports: Sequence[SubtaskReport]) -> int:
-    """Return how far event time has come in a scan."""
+    """Return how far event time has advanced in a scan."""
     active = [report for report in reports if not report.has_ended and not report.is_idle]
     if not active:
         return MAX_WATERMARK if all(report.has_ended for report in reports) else MIN_WATERMARK

@@ -303,7 +303,7 @@ def with_shared_keys(
 
 @dataclass(frozen=True)
 class FramePlace:
-    """Where a column of an input is behind the exchange.
+    """Where a column of an input is after the exchange.
 
     Args:
         name: The column's name there.
@@ -332,7 +332,7 @@ def exchange(
 ) -> tuple[DataFrame, Sides]:
     """Bring rows to the subtasks of a stateful node, as `sum_up` has made them.
 
-    Columns of the same type are the same column behind it, whatever input they are of: every one costs every row its
+    Columns of the same type are the same column after it, whatever input they are of: every one costs every row its
     way through Spark's shuffle and to python, even where it is NULL. Each subtask gets a `CONTROL` row besides.
 
     Args:
@@ -436,7 +436,7 @@ def _control(session: SparkSession, parallelism: int, max_parallelism: int) -> D
 def _placed(
     frame: DataFrame, spec: InputSpec, row_keys: RowKeys, types: Mapping[str, pa.DataType]
 ) -> tuple[DataFrame, Sequence[FramePlace]]:
-    """Say of rows which input they are of and where they go; return where each of their columns is behind it."""
+    """Say of rows which input they are of and where they go; return where each of their columns is after it."""
     items = [f"{spec.side} AS {SIDE}"]
     has_hashes = HASHES[0] in frame.columns
     columns = [

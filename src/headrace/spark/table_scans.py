@@ -90,7 +90,7 @@ class TableScans:
         self.row_bytes: int | None = 0
         #: How far event time comes, of scans of which that is known before they are read.
         self._known: dict[str, KnownTimes] = {}
-        #: Observations of event time that are made behind the aggregation of a scan's rows, by scan.
+        #: Observations of event time that are made after the aggregation of a scan's rows, by scan.
         self.carried: dict[str, CarriedTime] = {}
         #: Scans whose rows workers can pack where they read them, by vertex.
         self.columns: dict[str, ColumnScan] = {}
@@ -244,7 +244,7 @@ class TableScans:
     def _observe_splits(
         self, frame: DataFrame, declaration: TableScanDeclaration, subtask: SubtaskId
     ) -> DataFrame:
-        """Apply a scan's fragment, and have Spark see how far time has come in each split."""
+        """Apply a scan's fragment, and have Spark see how far time has advanced in each split."""
         watermark = declaration.watermark
         assert watermark is not None
         frame = self._apply_fragment(frame, declaration, subtask, [SPLIT])
@@ -275,7 +275,7 @@ class TableScans:
         subtask: SubtaskId,
         slices: tuple[Slice, ...] = (),
     ) -> DataFrame:
-        """Apply a scan's fragment, and have Spark count what is read and see how far time has come."""
+        """Apply a scan's fragment, and have Spark count what is read and see how far time has advanced."""
         rows: Callable[[], int] | None = None
         time_seen: Callable[[], int] | None = None
         source = declaration.source
@@ -392,7 +392,7 @@ class TableScans:
     def _with_time(
         self, frame: DataFrame, watermark: TableWatermarkSpec, vertex_id: str
     ) -> tuple[DataFrame, Callable[[], int] | None]:
-        # An observation costs every row a little: only where somebody goes by event time.
+        # An observation costs every row a little: only where event time is used.
         if not needs_event_time(self._job, vertex_id):
             return frame, None
         seen = Observation()

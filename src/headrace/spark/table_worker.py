@@ -78,7 +78,7 @@ _tasks = kept_table_tasks()
 
 @dataclass(frozen=True)
 class PieceRead:
-    """What a task tells of a piece of a scan."""
+    """What a task reports about a piece of a scan."""
 
     vertex_id: str
     piece: int
@@ -93,7 +93,7 @@ class PieceRead:
 
 @dataclass(frozen=True)
 class RowsTimed:
-    """What a task tells of a stream's rows of which a table reads event time."""
+    """What a task reports about a stream's rows of which a table reads event time."""
 
     vertex_id: str
     partition: int
@@ -159,7 +159,7 @@ class TableFunctions:
         packed: Sequence[PackedInput] = (),
         site: CallSite | None = None,
     ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-        """Return the function of a stateful node's stage, behind an `exchange` of its inputs.
+        """Return the function of a stateful node's stage, after an `exchange` of its inputs.
 
         Args:
             vertex_id: The node.
@@ -514,7 +514,7 @@ def _recorded(known: JobCode, subtask: SubtaskId, plan: EpochPlan, rows: Batches
 
 
 def _part(plan: EpochPlan, vertex_id: str) -> EpochPlan:
-    """Return what subtasks of one vertex must know of a plan."""
+    """Return what subtasks of one vertex must know about a plan."""
     own = {subtask: part for subtask, part in plan.subtasks.items() if subtask.vertex_id == vertex_id}
     return replace(plan, subtasks=own)
 

@@ -1,4 +1,4 @@
-"""`headrace sql`: statements that somebody types, and their rows on a terminal.
+"""`headrace sql`: statements that the user types, and their rows on a terminal.
 
     prompt --> SqlClient --> SessionConnection --> a gateway session, in this process or behind REST
                    |

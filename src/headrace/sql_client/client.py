@@ -1,4 +1,4 @@
-"""Executes what somebody types, or what a script says, and shows the answers."""
+"""Executes what the user types, or what a script says, and shows the answers."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class SqlClient:
         return None
 
     def interact(self, prompt: Prompt, running_jobs: Callable[[], int] = lambda: 0) -> None:
-        """Read and execute statements until somebody quits.
+        """Read and execute statements until the user quits.
 
         Args:
             prompt: Where they are typed.
@@ -132,7 +132,7 @@ class SqlClient:
                 return
 
     def _carried_out(self, statements: Iterable[str]) -> bool:
-        """Execute statements; False if somebody wants to quit."""
+        """Execute statements; False if the user wants to quit."""
         for statement in statements:
             if _command(statement) in {"QUIT", "EXIT"}:
                 return False

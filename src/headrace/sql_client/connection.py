@@ -177,7 +177,7 @@ class RemoteConnection:
         return _asked(self._client, method, self._session + path, body)
 
     def _stay(self) -> None:
-        """Keep the session from being closed as idle while somebody reads or thinks."""
+        """Keep the session from being closed as idle while the user reads or thinks."""
         while not self._is_over.wait(_HEARTBEAT_S) and self.is_kept_open():
             pass
 

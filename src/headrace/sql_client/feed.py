@@ -1,4 +1,4 @@
-"""Fetches the rows of a statement, in a thread of its own, until there are no more or somebody cancels it."""
+"""Fetches the rows of a statement, in a thread of its own, until there are no more or the user cancels it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PAUSES_S: Final = (0.01, 0.02, 0.05, 0.1, 0.2)
 
 
 class RowFeedState(Enum):
-    """What became of a query."""
+    """What happened to a query."""
 
     RUNNING = "running"
     FINISHED = "finished"

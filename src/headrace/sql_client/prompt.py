@@ -70,7 +70,7 @@ class _GatewayCompleter(Completer):
             found = self._complete(document.text, document.cursor_position)
         except HeadraceError:  # nobody can do anything about it while typing; the statement says it again
             found = []
-        # The gateway writes keywords in capitals; somebody who types them small gets them small.
+        # The gateway writes keywords in capitals; the user who types them small gets them small.
         is_small = word is not None and word.group().islower()
         for each in found:
             yield Completion(each.lower() if is_small and each.isupper() else each, start_position=-length)

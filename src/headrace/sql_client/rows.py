@@ -88,7 +88,7 @@ class ChangelogRows(ShownRows):
 class CurrentRows(ShownRows):
     """The current table, after all changes.
 
-    A row that replaces another takes its place, so that what somebody reads does not jump.
+    A row that replaces another takes its place, so that what the user reads does not jump.
     """
 
     has_kinds = False

@@ -1,4 +1,4 @@
-"""SQL as somebody types it: where statements end, and which words to highlight. Unfinished text is fine here."""
+"""SQL as the user types it: where statements end, and which words to highlight. Unfinished text is fine here."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _pieces(text: str) -> Iterator[tuple[str, str, int]]:
 
 
 def _ends(text: str) -> Iterator[int]:
-    """Return where statements end, behind their semicolons."""
+    """Return where statements end, after their semicolons."""
     words: list[str] = []
     for group, piece, end in _pieces(text):
         if group in {"space", "comment"}:

@@ -35,7 +35,7 @@ _ONE_LINE = str.maketrans("\t\n", "  ")
 
 
 class ResultView:
-    """Shows a query until somebody leaves.
+    """Shows a query until the user leaves.
 
     Args:
         sql: The query.
@@ -78,7 +78,7 @@ class ResultView:
         )
 
     def run(self) -> None:
-        """Show the query. It is cancelled if it still runs when somebody leaves."""
+        """Show the query. It is cancelled if it still runs when the user leaves."""
         self._feed.start()
         try:
             self.application.run(handle_sigint=False)

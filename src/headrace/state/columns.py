@@ -50,7 +50,7 @@ class Cells:
     valid: Bools
     #: Values of a fixed width; for others None.
     values: npt.NDArray[Any] | None = None
-    #: The lengths of the others, and their bytes behind each other.
+    #: The lengths of the others, and their bytes one after another.
     lengths: Ints | None = None
     data: npt.NDArray[np.uint8] | None = None
 
@@ -85,7 +85,7 @@ class Cells:
 
     @staticmethod
     def concat(parts: Sequence[Cells]) -> Cells:
-        """Put columns behind each other."""
+        """Put columns one after another."""
         if len(parts) == 1:
             return parts[0]
         valid = np.concatenate([part.valid for part in parts])
@@ -106,7 +106,7 @@ _MOST_APART = 8
 
 
 def gather(data: npt.NDArray[np.uint8], starts: Ints, lengths: Ints) -> npt.NDArray[np.uint8]:
-    """Return runs of bytes, behind each other."""
+    """Return runs of bytes, one after another."""
     total = int(lengths.sum())
     if not total:
         return np.empty(0, np.uint8)

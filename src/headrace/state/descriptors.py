@@ -178,7 +178,7 @@ class AggregatingStateDescriptor(StateDescriptor):
         state_type_info: Type of the accumulator.
 
     Raises:
-        StateDescriptorError: If the function is none, or the name or type is wrong.
+        StateDescriptorError: If the function is not callable, or the name or type is wrong.
     """
 
     kind = "aggregating"

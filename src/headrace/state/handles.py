@@ -82,7 +82,7 @@ class StateChain:
         the copy must be emptied first.
 
         Raises:
-            StateError: If the chain starts behind the copy: what is missing between them is not known.
+            StateError: If the chain starts after the copy: what is missing between them is not known.
         """
         if self.files and version < self.files[0].from_version:
             raise StateError(

@@ -1,6 +1,6 @@
 """Which objects may be shared, and copies of those that may not.
 
-A function may go on changing an object it has emitted or stored. Numbers, strings and tuples of them cannot be
+A function may continue changing an object it has emitted or stored. Numbers, strings and tuples of them cannot be
 changed, so they are handed on as they are; anything else is copied, as Flink copies between operators unless object
 reuse is enabled.
 """

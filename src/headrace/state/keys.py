@@ -32,7 +32,7 @@ _pack_u32 = struct.Struct(">I").pack
 #: Sign flip: signed 64-bit integers sort as their big-endian bytes do.
 _SIGN = 1 << 63
 STRING_TAG = b"s"
-#: The hash of the tag: what the hash of a string goes on from.
+#: The hash of the tag: what the hash of a string continues from.
 STRING_SEED = crc32(STRING_TAG)
 
 

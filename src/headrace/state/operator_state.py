@@ -1,9 +1,9 @@
 """State of an operator subtask that belongs to no key: lists, broadcast state, and what operators keep for themselves.
 
 It is small, so it is kept whole in memory, written whole when it was changed, and travels with the subtask's report.
-What becomes of a part when a job comes back, maybe with another parallelism, is in the first word of its name:
+What happens to a part when a job is restored, maybe with another parallelism, is in the first word of its name:
 
-    list/       elements are dealt out anew if the number of subtasks has changed, as in Flink
+    list/       elements are dealt out again if the number of subtasks has changed, as in Flink
     union/      every subtask gets the elements of all
     broadcast/  every subtask has the same
     own/        stays with its subtask, or goes with it
@@ -97,7 +97,7 @@ class OperatorStateBackend(OperatorStateStore):
                 parts[name] = encoded
         if parts == self._written:
             return None
-        # A live task goes on without restoring: what comes back to its first value has changed all the same.
+        # A live task continues without restoring: what comes back to its first value has changed all the same.
         self._written = parts
         return _encode_parts(parts)
 
@@ -203,26 +203,28 @@ def redistribute(
     after: list[_Parts] = [{} for _ in range(parallelism)]
     names = sorted({name for parts in before for name in parts})
     for name in names:
-        held = [parts[name] for parts in before if name in parts]
-        if name.startswith(_BROADCAST):
-            dealt: list[_Encoded] = [held[0]] * parallelism
-        elif name.startswith(_UNION):
-            dealt = [_concatenated(held)] * parallelism
-        elif name.startswith(_LIST) and len(before) == parallelism:
-            # As in Flink: elements move only where the number of subtasks has changed.
-            dealt = [parts.get(name, []) for parts in before]
-        elif name.startswith(_LIST):
-            dealt = list(_dealt_out(_concatenated(held), parallelism))
-        else:
-            if keeps_own or (name.startswith(_SUBTASK) and len(before) == parallelism):
-                for old, new in zip(before, after, strict=True):
-                    if name in old:
-                        new[name] = old[name]
-            continue
-        for parts, part in zip(after, dealt, strict=True):
-            if part:
-                parts[name] = part
+        if name.startswith((_BROADCAST, _UNION, _LIST)):
+            for parts, part in zip(after, _shared_out(name, before, parallelism), strict=True):
+                if part:
+                    parts[name] = part
+        elif keeps_own or (name.startswith(_SUBTASK) and len(before) == parallelism):
+            for old, new in zip(before, after, strict=True):
+                if name in old:
+                    new[name] = old[name]
     return [_encode_parts(parts) if parts else None for parts in after]
+
+
+def _shared_out(name: str, before: Sequence[_Parts], parallelism: int) -> Sequence[_Encoded]:
+    """Return what each subtask gets of a state that belongs to no subtask."""
+    held = [parts[name] for parts in before if name in parts]
+    if name.startswith(_BROADCAST):
+        return [held[0]] * parallelism
+    if name.startswith(_UNION):
+        return [_concatenated(held)] * parallelism
+    if len(before) == parallelism:
+        # As in Flink: elements move only where the number of subtasks has changed.
+        return [parts.get(name, []) for parts in before]
+    return list(_dealt_out(_concatenated(held), parallelism))
 
 
 def own_part(snapshot: bytes | None, name: str) -> Any:

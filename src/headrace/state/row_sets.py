@@ -61,7 +61,7 @@ class RowSet:
 
     @staticmethod
     def concat(parts: Sequence[RowSet]) -> RowSet:
-        """Put row sets of one table behind each other."""
+        """Put row sets of one table one after another."""
         if len(parts) == 1:
             return parts[0]
         owners = [part.owners for part in parts if part.owners is not None]

@@ -5,8 +5,8 @@
 
 A slice is a name of bytes, all of one length. Adding touches single keys; only firing a window reads slices whole.
 
-Every key group that has slices has a mark: how far it has come in time, and how many arrivals were numbered. So all
-that is needed to go on moves with the group, whichever subtask gets it next, with groups from wherever.
+Every key group that has slices has a mark: how far it has advanced in time, and how many arrivals were numbered. So all
+that is needed to continue moves with the group, whichever subtask gets it next, with groups from wherever.
 """
 
 from __future__ import annotations

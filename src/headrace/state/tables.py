@@ -30,7 +30,7 @@ _ABSENT = object()
 #: The share of a batch's keys that had to be read from the store, from which on they are read together.
 _MISSES_WORTH_PREFETCHING = 0.25
 _first = itemgetter(0)
-#: Sorts behind every storage key.
+#: Sorts after every storage key.
 _BEHIND_CHUNKS = b"\xff" * 600
 
 
@@ -196,7 +196,7 @@ class EntryTable(StoredTable):
         """Return the written values, encoded; None is a removal."""
         values = self.written.values()
         if type(None) not in set(map(type, values)):
-            with suppress(Exception):  # once more below: errors name the key
+            with suppress(Exception):  # again below: errors name the key
                 return encode_all(self._encode, values)
         return [None if value is None else self._encoded(key, value) for key, value in self.written.items()]
 
@@ -263,7 +263,7 @@ class ListTable(StoredTable):
         self._appended.clear()
         stored = self._store.scan(self._name) if self._store is not None else ()
         kept = ((key[: -entries.VERSION_SIZE], key, value) for key, value in stored if key not in self._taken)
-        # Behind the chunks of its key, as what was appended last.
+        # After the chunks of its key, as what was appended last.
         rest = ((prefix, _BEHIND_CHUNKS, None) for prefix in sorted(added))
         for prefix, chunks in groupby(merge(kept, rest, key=itemgetter(0, 1)), key=_first):
             elements: list[Any] = []

@@ -2,7 +2,7 @@
 
     storage key   group | time | length, key | length, namespace        value: key and namespace, pickled
 
-Time comes right behind the group, so the timers that are due are the first ones of each group: a million open timers
+Time comes right after the group, so the timers that are due are the first ones of each group: a million open timers
 cost nothing until they are. Timers registered in the epoch at work wait in memory, by time.
 """
 

@@ -268,7 +268,7 @@ class Sweep:
 
     def _restart(self) -> None:
         self.found.clear()
-        #: Where the round goes on in the next epoch.
+        #: Where the round continues in the next epoch.
         self._position: bytes | None = None
         #: No stored entry is older, as far as the round has come.
         self._oldest = _NEVER

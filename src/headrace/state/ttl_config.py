@@ -24,7 +24,7 @@ Ttl: TypeAlias = Time | Duration | timedelta
 
 
 class StateTtlConfig:
-    """When entries of a state end, and what becomes of them. Made by `new_builder`.
+    """When entries of a state end, and what happens to them. Made by `new_builder`.
 
     Example:
         >>> from headrace.common.time import Time
@@ -36,7 +36,7 @@ class StateTtlConfig:
     class UpdateType(Enum):
         """Which accesses reset the time to live."""
 
-        #: Nothing: entries live for ever.
+        #: Nothing: entries live forever.
         Disabled = 0
         #: Every write.
         OnCreateAndWrite = 1

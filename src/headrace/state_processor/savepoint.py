@@ -68,7 +68,7 @@ class SplitReading:
     """How far a source had read one of its splits."""
 
     split_id: str
-    #: Where reading goes on, in the connector's own terms; None for a split that was not begun or is finished,
+    #: Where reading continues, in the connector's own terms; None for a split that was not begun or is finished,
     #: `Unreadable` if it is a pickle of a class and pickles are not allowed.
     position: Any
     #: The subtask that reads it, if any.

@@ -150,18 +150,18 @@ def _edited_groups(
         schemas = schemas_of(group, sections)
         seen.update(sections)
         left = {name: part for name, part in sections.items() if name not in edits.dropped_states}
-        for name, (change, type_info) in edits.changes.items():
-            if name in left:
-                if rows_in(left[name]) is not None:
-                    raise StateError(
-                        f"state '{name}' is a table of a SQL job, which cannot be changed", retryable=False
-                    )
-                before = SnapshotPlace(name, schemas.get(name) or StateSchema("value"), subtask, group, loads)
-                after = before.schema
-                if type_info is not None:
-                    after = msgspec.structs.replace(after, type=type_text(type_info))
-                left[name] = _edited_section(left[name], before, after, change)
-                schemas[name] = after
+        for name in (name for name in edits.changes if name in left):
+            if rows_in(left[name]) is not None:
+                raise StateError(
+                    f"state '{name}' is a table of a SQL job, which cannot be changed", retryable=False
+                )
+            change, type_info = edits.changes[name]
+            before = SnapshotPlace(name, schemas.get(name) or StateSchema("value"), subtask, group, loads)
+            after = before.schema
+            if type_info is not None:
+                after = msgspec.structs.replace(after, type=type_text(type_info))
+            left[name] = _edited_section(left[name], before, after, change)
+            schemas[name] = after
         if SCHEMAS in left:
             left[SCHEMAS] = (left[SCHEMAS][0], [_without(schemas, edits.dropped_states)])
         yield group, {name: part for name, part in left.items() if rows_in(part) is not None or part[0]}

@@ -38,7 +38,7 @@ class InputPath:
     def parse(cls, text: str | os.PathLike[str], *, who: str) -> InputPath:
         """Understand a path. One that has wildcards but exists as it stands is taken literally."""
         text = os.fspath(text)
-        # In a URI the question mark begins the query: there it is no wildcard.
+        # In a URI the question mark begins the query: there it is not a wildcard.
         body, mark, query = text.partition("?") if is_uri(text) else (text, "", "")
         components = body.split("/")
         first = next((i for i, name in enumerate(components) if _WILDCARD.search(name)), None)

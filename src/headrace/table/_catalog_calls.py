@@ -174,7 +174,7 @@ class CatalogCalls:
             catalog: A `Catalog`, or an object of your own with the methods of `headrace.catalog.Catalog`.
 
         Raises:
-            CatalogError: If there is one with this name, or this is no catalog.
+            CatalogError: If there is one with this name, or this is not a catalog.
         """
         stored = catalog._catalog if isinstance(catalog, Catalog) else catalog
         if not isinstance(stored, StoredCatalog):

@@ -35,7 +35,7 @@ def job_rows(started: StartedJobs, job_id: str | None) -> list[Row]:
 
 
 def stop_job(started: StartedJobs, statement: StopJob) -> str | None:
-    """Cancel a job, or end it with a savepoint and return its path; it is over, or there, behind this.
+    """Cancel a job, or end it with a savepoint and return its path; it is over, or there, after this.
 
     Raises:
         SqlValidationError: The program has started no job of this id, or it is over.

@@ -3,8 +3,8 @@
     CONTINUOUS   a streaming job: INSERT INTO the table, with a checkpoint as often as the freshness says
     FULL         batch jobs: INSERT OVERWRITE, one whenever a multiple of the freshness is reached
 
-SUSPEND stops the job with a savepoint, or the schedule; RESUME goes on from there. The catalog keeps the query and what
-a suspended job goes on from. Jobs and schedules belong to the process that has started them.
+SUSPEND stops the job with a savepoint, or the schedule; RESUME continues from there. The catalog keeps the query, and
+what a suspended job continues from. Jobs and schedules belong to the process that has started them.
 """
 
 from __future__ import annotations

@@ -56,5 +56,5 @@ class MathFunctions(Calls):
     bin = call_property("BIN", "The number in binary, as text.")
 
     def round(self, places: Any) -> Expression[Any]:
-        """The number with so many digits behind the point."""
+        """The number with so many digits after the point."""
         return self._call("ROUND", places)

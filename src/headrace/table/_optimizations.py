@@ -97,9 +97,9 @@ class Optimizations:
         if self.is_phases_set:
             in_two = not (self.one_phase or self.row_by_row)
             how = (
-                "in two phases, before and behind the exchange"
+                "in two phases, before and after the exchange"
                 if in_two
-                else "in one phase, behind the exchange"
+                else "in one phase, after the exchange"
             )
             lines.append(f"aggregated {how}: {_named(aggregates)}")
         return lines + (self._split(kept, planned) if self.splitting.buckets else [])

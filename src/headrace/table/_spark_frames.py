@@ -64,7 +64,7 @@ class SparkFrameCalls:
             df: The DataFrame; not one of a stream.
 
         Raises:
-            JobDefinitionError: If it is none, is a stream, or has a column that tables have no type for.
+            JobDefinitionError: If it is not valid, is a stream, or has a column that tables have no type for.
         """
         directory = _directory(self._jobs.configuration)
         columns = _frames().store_frame(df, directory)

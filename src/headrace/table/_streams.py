@@ -23,7 +23,7 @@ from headrace.errors import JobDefinitionError, SqlValidationError, UnsupportedF
 from headrace.planner.logical import Schema as PlanSchema
 from headrace.table.attachments import AttachedStream
 from headrace.table.expression import Expression
-from headrace.table.schema import Schema
+from headrace.table.schema import Schema, WrittenColumn
 from headrace.types.logical import DataType, LocalZonedTimestampType, quote_name
 from headrace.types.type_information import data_type, type_information
 
@@ -99,7 +99,7 @@ class StreamSchema:
             fields_or_schema: Nothing, a `Schema`, or the fields as expressions.
 
         Raises:
-            JobDefinitionError: If it is no stream, or its records have no type that says their columns.
+            JobDefinitionError: If it is not a stream, or its records have no type that says their columns.
             SqlValidationError: If the schema does not fit the records.
         """
         if not isinstance(stream, DataStream):
@@ -255,38 +255,42 @@ class TargetSchema:
         """
         written = schema.written_columns(call)
         names = [field.name for field in columns]
-        by_name = all(column.name in names for column in written)
         if not written:
-            written_names = list(names)
-            items, rowtime = [quote_name(name) for name in names], None
-        elif by_name or len(written) == len(names):
-            sources = [column.name if by_name else names[at] for at, column in enumerate(written)]
-            types = {field.name: field.type for field in columns}
-            items = [
-                _item(source, column.name, column.type, types[source])
-                for source, column in zip(sources, written, strict=True)
-            ]
-            written_names = [column.name for column in written]
-            times = [at for at, column in enumerate(written) if column.key is not None]
-            if any(written[at].key != ROWTIME for at in times) or len(times) > 1:
-                raise SqlValidationError(
-                    f"{call}: records of a stream have one metadata, 'rowtime': their timestamp",
-                    hint=".column_by_metadata('rowtime', 'TIMESTAMP_LTZ(3)')",
-                )
-            rowtime = times[0] if times else None
-        else:
+            items = [quote_name(name) for name in names]
+            return TargetSchema(tuple(items), None, _key_positions(call, schema, names))
+        types = {field.name: field.type for field in columns}
+        items = [
+            _item(source, column.name, column.type, types[source])
+            for source, column in zip(_sources(call, written, names), written, strict=True)
+        ]
+        times = [at for at, column in enumerate(written) if column.key is not None]
+        if any(written[at].key != ROWTIME for at in times) or len(times) > 1:
             raise SqlValidationError(
-                f"{call}: the schema has {len(written)} columns, {', '.join(each.name for each in written)}, and the "
-                f"table {len(names)}: {', '.join(names)}",
-                hint="name columns of the table, or as many as it has",
+                f"{call}: records of a stream have one metadata, 'rowtime': their timestamp",
+                hint=".column_by_metadata('rowtime', 'TIMESTAMP_LTZ(3)')",
             )
-        missing = [name for name in schema.primary_key if name not in written_names]
-        if missing:
-            raise SqlValidationError(
-                f"{call}: primary key column {missing[0]!r} is not a column of the table"
-            )
-        keys = tuple(written_names.index(name) for name in schema.primary_key)
-        return TargetSchema(tuple(items), rowtime, keys)
+        keys = _key_positions(call, schema, [column.name for column in written])
+        return TargetSchema(tuple(items), times[0] if times else None, keys)
+
+
+def _sources(call: str, written: Sequence[WrittenColumn], names: Sequence[str]) -> Sequence[str]:
+    """Return which column of a table each column of a schema is: by name, or by position if a name is new."""
+    if all(column.name in names for column in written):
+        return [column.name for column in written]
+    if len(written) == len(names):
+        return names
+    raise SqlValidationError(
+        f"{call}: the schema has {len(written)} columns, {', '.join(each.name for each in written)}, and the "
+        f"table {len(names)}: {', '.join(names)}",
+        hint="name columns of the table, or as many as it has",
+    )
+
+
+def _key_positions(call: str, schema: Schema, names: Sequence[str]) -> tuple[int, ...]:
+    missing = [name for name in schema.primary_key if name not in names]
+    if missing:
+        raise SqlValidationError(f"{call}: primary key column {missing[0]!r} is not a column of the table")
+    return tuple(names.index(name) for name in schema.primary_key)
 
 
 def _item(source: str, name: str, wanted: str, found: DataType) -> str:

@@ -55,7 +55,7 @@ class CatalogDatabase(_Described):
         return CatalogDatabase(dict(properties), comment)
 
     def copy(self) -> CatalogDatabase:
-        """Return the same description once more."""
+        """Return the same description again."""
         return CatalogDatabase(dict(self.properties), self.comment)
 
     def get_description(self) -> str | None:
@@ -76,7 +76,7 @@ class CatalogPartition(_Described):
         return CatalogPartition(dict(properties), comment)
 
     def copy(self) -> CatalogPartition:
-        """Return the same description once more."""
+        """Return the same description again."""
         return CatalogPartition(dict(self.properties), self.comment)
 
     def get_description(self) -> str | None:
@@ -160,7 +160,7 @@ class CatalogBaseTable:
         return self.comment or ""
 
     def copy(self) -> CatalogBaseTable:
-        """Return the same description once more."""
+        """Return the same description again."""
         return CatalogBaseTable(
             self.schema, dict(self.options), self.comment, self.partition_keys, self.queries
         )
@@ -191,7 +191,7 @@ class CatalogFunction:
         return self.class_name
 
     def copy(self) -> CatalogFunction:
-        """Return the same description once more."""
+        """Return the same description again."""
         return CatalogFunction(self.class_name, self.function_language)
 
     def get_description(self) -> str | None:
@@ -245,7 +245,7 @@ class CatalogTableStatistics:
         return dict(self.properties)
 
     def copy(self) -> CatalogTableStatistics:
-        """Return the same statistics once more."""
+        """Return the same statistics again."""
         return CatalogTableStatistics(
             self.row_count, self.field_count, self.total_size, self.raw_data_size, dict(self.properties)
         )
@@ -267,7 +267,7 @@ class CatalogColumnStatistics:
         return dict(self.properties)
 
     def copy(self) -> CatalogColumnStatistics:
-        """Return the same statistics once more."""
+        """Return the same statistics again."""
         return CatalogColumnStatistics(dict(self.column_statistics_data), dict(self.properties))
 
 

@@ -40,11 +40,11 @@ class ListView(DataView, Generic[T]):
         return self._list
 
     def add(self, value: T) -> None:
-        """Put an element behind the others."""
+        """Put an element after the others."""
         self._list.append(value)
 
     def add_all(self, values: list[T]) -> None:
-        """Put elements behind the others."""
+        """Put elements after the others."""
         self._list.extend(values)
 
     def clear(self) -> None:

@@ -220,7 +220,7 @@ class Expression(MathFunctions, TextFunctions, CollectionFunctions, BitmapFuncti
         return self.at(index)
 
     def __getattr__(self, name: str) -> Expression[Any]:
-        # Only asked for names that are no method: fields of rows.
+        # Only asked for names that are not methods: fields of rows.
         if name.startswith("_"):
             raise AttributeError(name)
         return self.get(name)
@@ -348,7 +348,7 @@ class Expression(MathFunctions, TextFunctions, CollectionFunctions, BitmapFuncti
         return function("LN", self) if base is None else function("LOG", base, self)
 
     def truncate(self, n: Any = 0) -> Expression[Any]:
-        """The number, truncated after this many digits behind the decimal point."""
+        """The number, truncated after this many digits after the decimal point."""
         return function("TRUNCATE", self, n)
 
     def between(self, lower_bound: Any, upper_bound: Any) -> Expression[bool]:

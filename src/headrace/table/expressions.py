@@ -281,7 +281,7 @@ def negative(v: Any) -> Expression[Any]:
 
 
 def concat(first: Any, *others: Any) -> Expression[Any]:
-    """Return texts, one behind the other."""
+    """Return texts, one after the other."""
     return function("CONCAT", first, *others)
 
 

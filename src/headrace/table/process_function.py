@@ -118,7 +118,7 @@ def ptf(
         name: What it is called; its own name if None.
 
     Raises:
-        JobDefinitionError: If it is no process table function, or its signature is not valid.
+        JobDefinitionError: If it is not a process table function, or its signature is not valid.
 
     Example:
         >>> from typing import Annotated

@@ -257,7 +257,7 @@ class Table(ProcessCalls):
 
     def order_by(self, *fields: Expression[Any]) -> Table:
         """Sort the rows; in a stream with `fetch` or `limit`."""
-        # As in Flink, where NULL comes is not what it is in SQL: behind all others, or before them if it goes down.
+        # As in Flink, where NULL comes is not what it is in SQL: after all others, or before them if it goes down.
         order = ", ".join(
             f"{self._sql(field)} {'DESC NULLS FIRST' if field._order == 'DESC' else 'ASC NULLS LAST'}"
             for field in self._expanded(fields)
@@ -343,7 +343,7 @@ class Table(ProcessCalls):
     # --- inside -------------------------------------------------------------------------------------
 
     def __getattr__(self, name: str) -> Expression[Any]:
-        # Only asked for names that are no method: columns.
+        # Only asked for names that are not methods: columns.
         if name.startswith("_") or name not in self._columns:
             if name in OLDER_METHODS["Table"]:
                 older_method(self, name)

@@ -30,7 +30,7 @@ class TableSchema:
         return TableSchema.Builder()
 
     def copy(self) -> TableSchema:
-        """Return the same schema once more."""
+        """Return the same schema again."""
         return TableSchema(self._names, self._types)
 
     def get_field_data_types(self) -> list[DataType]:

@@ -204,7 +204,7 @@ def udaf(
         func_type: ``general`` to take rows one by one, ``pandas`` for all rows of a group as Series.
 
     Raises:
-        JobDefinitionError: If it has no result type, or is no aggregate function.
+        JobDefinitionError: If it has no result type, or is not an aggregate function.
 
     Example:
         >>> from headrace.types import DataTypes
@@ -263,7 +263,7 @@ def udtaf(
         func_type: ``general``.
 
     Raises:
-        JobDefinitionError: If it has no result type, or is no table aggregate function.
+        JobDefinitionError: If it has no result type, or is not a table aggregate function.
     """
     if func_type != "general":
         raise JobDefinitionError(f"udtaf(): func_type must be 'general'; got {func_type!r}")

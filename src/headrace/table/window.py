@@ -24,7 +24,7 @@ class GroupWindow:
 
     #: The function of SQL: TUMBLE, HOP or SESSION.
     kind: str
-    #: What the function takes behind the time: intervals.
+    #: What the function takes after the time: intervals.
     intervals: tuple[Expression[Any], ...]
     time_field: Expression[Any]
     alias: str
@@ -61,7 +61,7 @@ def _name(alias: Any) -> str:
 
 
 class Tumble:
-    """Windows of one size, one behind the other."""
+    """Windows of one size, one after the other."""
 
     @classmethod
     def over(cls, size: Expression[Any]) -> TumbleWithSize:

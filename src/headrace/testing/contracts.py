@@ -4,7 +4,7 @@
     check_sink(MySink(...), [["a", "b"], ["c"]], published=lambda: read_back())
 
 They do what the engine does with a connector (ship it, plan, read, read again, commit, commit again, start
-anew), without Spark, and raise `ContractViolation`. They need no test framework.
+again), without Spark, and raise `ContractViolation`. They need no test framework.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def check_source(
     """Read a source in every way of cutting it into epochs; each must give the same records.
 
     Checked besides: the declaration and slices pickle, a slice that is read again gives the same, no split
-    comes twice, an epoch keeps to its limit, and reading goes on after a restart at any epoch where it stood,
+    comes twice, an epoch keeps to its limit, and reading continues after a restart at any epoch where it stood,
     also with more readers and with fewer. Splits may be empty.
 
     Args:
@@ -85,7 +85,7 @@ def check_source(
         cuts: How many records an epoch may read of a split.
         more: Adds to the input of an unbounded source (a file, a partition, records) and returns what it added.
             Called once for each way of reading, when all else was read; it must be found and read, too.
-        is_restartable: Whether a new enumerator can go on from a position. False for sockets and their like.
+        is_restartable: Whether a new enumerator can continue from a position. False for sockets and their like.
         timeout_s: How long to wait for records, for each cut.
 
     Raises:
@@ -215,7 +215,7 @@ class _Run:
         time.sleep(0.005 if delay is None else min(delay, 0.05))
 
     def _restart(self) -> None:
-        """Go on as a new driver would, which has the splits and positions, and more subtasks or fewer."""
+        """Continue as a new driver would, which has the splits and positions, and more subtasks or fewer."""
         self._enumerator.close()
         self._restarts += 1
         parallelism = max(1, self._parallelism + (1 if self._restarts % 2 else -1))
@@ -308,7 +308,7 @@ def _commits(
     *,
     is_marked: bool,
 ) -> Iterator[tuple[str, base.Committer | None]]:
-    """Commit an epoch again and again, as after crashes; yield what was done, and the committer that goes on."""
+    """Commit an epoch again and again, as after crashes; yield what was done, and the committer that continues."""
     for done in ("committed", "committed again"):
         if committer is not None:
             committer.commit(committables)

@@ -1,4 +1,4 @@
-"""Live tasks that ask watermark generators behind each batch of input, as tasks of epochs do.
+"""Live tasks that ask watermark generators after each batch of input, as tasks of epochs do.
 
 The simulation uses them where runs are compared: which records are late does not depend on the clock then.
 """
@@ -14,7 +14,7 @@ from headrace.testing.stepped_subtask import SteppedSubtask
 
 
 class _EagerTask(LiveTask):
-    """Asks watermark generators behind each batch of its input, as in epochs, and not only by the clock."""
+    """Asks watermark generators after each batch of its input, as in epochs, and not only by the clock."""
 
     def _read(self, feed: SubtaskPlan) -> Iterator[None]:
         for _ in super()._read(feed):

@@ -50,9 +50,9 @@ class Snapshot:
     keyed: Mapping[int, Mapping[str, tuple[tuple[bytes, bytes], ...]]] = field(default_factory=dict)
     #: What belongs to no key; None if the operator keeps nothing.
     operator_state: bytes | None = None
-    #: How far event time had come, an input each; a task keeps it with the operator's state.
+    #: How far event time had advanced, an input each; a task keeps it with the operator's state.
     watermarks: tuple[int, int] = (MIN_WATERMARK, MIN_WATERMARK)
-    #: The epoch that ended with it. Versions of state only rise, so what is restored goes on behind it.
+    #: The epoch that ended with it. Versions of state only rise, so what is restored continues after it.
     epoch: int = field(default=1, compare=False)
 
     @property
@@ -410,7 +410,7 @@ class OperatorHarness(ClosedOnExit):
         self._begin_again(keeps_local_copy=keeps_local_copy)
 
     def retry_epoch(self, *, keeps_local_copy: bool = True) -> None:
-        """Fail: what the epoch did to state is gone, and another worker begins it anew.
+        """Fail: what the epoch did to state is gone, and another worker begins it again.
 
         What was emitted stays in `output`; in a job it would have been thrown away.
         """
@@ -500,7 +500,7 @@ def rescale(
 
 
 def shipped(declaration: OperatorDeclaration) -> OperatorDeclaration:
-    """Copy a declaration as shipping it does: functions stay what they are, objects are made anew."""
+    """Copy a declaration as shipping it does: functions stay what they are, objects are made again."""
     try:
         return copy.deepcopy(declaration)
     except TypeError as error:

@@ -255,7 +255,7 @@ class World:
         return True
 
     def run_until(self, is_done: Callable[[], bool], steps: int = _STUCK) -> bool:
-        """Go on until something is so; return whether it is."""
+        """Continue until something is so; return whether it is."""
         for _ in range(steps):
             if is_done():
                 return True
@@ -391,7 +391,7 @@ class SimulatedControl(LiveControl):
 
 
 class SimulatedFeeder(SourceFeeder):
-    """Feeds sources when it is its turn, and behind every second barrier at the latest.
+    """Feeds sources when it is its turn, and after every second barrier at the latest.
 
     If a barrier takes longer than the interval between two, the next one begins at once. The thread of a real feeder
     wakes up in between; here there may be no step, and the job would never go on.
@@ -460,7 +460,7 @@ class SimulatedCluster:
         world: Where the subtasks live.
         on_trigger: Told of every barrier.
         ship: Copies the job for each subtask; deep copies if None.
-        has_eager_watermarks: Whether generators are asked behind each batch of input, as in epochs.
+        has_eager_watermarks: Whether generators are asked after each batch of input, as in epochs.
     """
 
     control_host = "simulated"

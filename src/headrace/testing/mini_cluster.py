@@ -2,7 +2,7 @@
 
     JobMaster -> MiniCluster.run(plan) -> level 0: worker 1, worker 0 -> level 1: worker 0, worker 0, ...
 
-Subtasks run one after the other. Which worker has which is drawn anew in every epoch, from a seed; every worker
+Subtasks run one after the other. Which worker has which is drawn again in every epoch, from a seed; every worker
 is a host of its own, with its own copy of the job and of state. Faults are an input: they say which attempt of which
 task fails, and how. So a job with failures takes milliseconds, and always goes the same way.
 """
@@ -486,7 +486,7 @@ class MiniJob:
         return self.master.trigger_savepoint(savepoint_directory)
 
     def rescale(self, parallelism: int) -> Future[None]:
-        """Go on with another parallelism, between two epochs."""
+        """Continue with another parallelism, between two epochs."""
         return self.master.rescale(uniform_parallelism(self._graph, parallelism))
 
     def accumulators(self) -> dict[str, Any]:

@@ -267,7 +267,7 @@ class DoubleType(FractionalType):
 
 
 class DecimalType(FractionalType):
-    """Exact numbers with `precision` digits, `scale` of them behind the point."""
+    """Exact numbers with `precision` digits, `scale` of them after the point."""
 
     __slots__ = ("precision", "scale")
     ROOT = "DECIMAL"

@@ -53,7 +53,7 @@ class LogFile(NamedTuple):
 
 
 class BoundedFile:
-    """Text that is appended to a file, which is begun anew when it is full; a stream for `logging`.
+    """Text that is appended to a file, which is begun again when it is full; a stream for `logging`.
 
     Args:
         path: The file.
@@ -119,7 +119,7 @@ class ApplicationLog:
         return found
 
     def read(self, name: str) -> bytes | None:
-        """Return what is in a file; None if it is none of ours."""
+        """Return what is in a file; None if it is not of ours."""
         if name not in {file.name for file in self.files()}:
             return None
         with suppress(OSError):

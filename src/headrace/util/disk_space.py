@@ -130,7 +130,7 @@ def reserve(path: str, start: int, end: int) -> os.stat_result:
     """Have the file system keep space for a part of a file, which is made, or made longer, if it has to be.
 
     Returns:
-        What the system knows of the file then.
+        What the system knows about the file then.
 
     Raises:
         OSError: With ENOSPC, if there is none. The file is as long as it was.

@@ -26,7 +26,7 @@ DIGITS, _STRIPE = 64, 32
 
 
 def hash_longs(values: npt.NDArray[np.int64], seed: np.uint64 | Words) -> Words:
-    """Return Spark's xxhash64 of BIGINTs, which goes on from a seed."""
+    """Return Spark's xxhash64 of BIGINTs, which continues from a seed."""
     words = values.view(np.uint64)
     hashed = _rotated(words * _P2, 31) * _P1
     hashed ^= seed + (_P5 + np.uint64(8))
@@ -35,7 +35,7 @@ def hash_longs(values: npt.NDArray[np.int64], seed: np.uint64 | Words) -> Words:
 
 
 def hash_int(value: int, seed: Words) -> Words:
-    """Return Spark's xxhash64 of an INT that is the same in all rows, which goes on from a seed."""
+    """Return Spark's xxhash64 of an INT that is the same in all rows, which continues from a seed."""
     with np.errstate(over="ignore"):
         hashed = (seed + (_P5 + np.uint64(4))) ^ (np.uint64(value & 0xFFFFFFFF) * _P1)
     return _mixed(_rotated(hashed, 23) * _P2 + _P3)

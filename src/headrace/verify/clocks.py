@@ -44,7 +44,7 @@ def stepping_clock() -> Callable[[], int]:
 
 @contextmanager
 def engine_clock(now_ms: Callable[[], int]) -> Iterator[None]:
-    """Have processing time go by a clock."""
+    """Have processing time follow a clock."""
     with mock.patch.object(clock, "now_ms", now_ms):
         yield
 

@@ -131,7 +131,7 @@ def with_inputs(
         order_seed: Reorders records as far as watermarks allow; None to leave them in their order.
         duplicate_seed: Has some records come twice; None for each once.
         run: Names the run whose clock jumps.
-        jumps: How often it jumps: once in the middle of the records, and then behind them.
+        jumps: How often it jumps: once in the middle of the records, and then after them.
     """
 
     def replaced(vertex: JobVertex) -> JobVertex:
@@ -207,7 +207,7 @@ def can_reorder(job: JobGraph) -> bool:
 
 
 def strategy_of(job: JobGraph, vertex: JobVertex) -> WatermarkStrategy | None:
-    """Return the watermark strategy of a source, or the one that the program assigns right behind it."""
+    """Return the watermark strategy of a source, or the one that the program assigns right after it."""
     declaration = vertex.head.declaration
     assert isinstance(declaration, SourceDeclaration)
     own = declaration.watermark_strategy
@@ -225,7 +225,7 @@ def strategy_of(job: JobGraph, vertex: JobVertex) -> WatermarkStrategy | None:
 
 
 def repeated(records: Sequence[InputRecord], seed: int) -> list[InputRecord]:
-    """Have about a third of the records come twice, one right behind the other, as if a producer tried again."""
+    """Have about a third of the records come twice, one right after the other, as if a producer tried again."""
     chance = random.Random(f"twice/{seed}")
     return [each for record in records for each in [record] * (2 if chance.random() < 1 / 3 else 1)]
 

@@ -21,7 +21,7 @@ from headrace.connectors import base
 from headrace.operators.timers import OperatorTimers
 from headrace.verify.clocks import FROZEN_MS
 
-#: Jumps behind all records, at most: timers may set timers for ever.
+#: Jumps after all records, at most: timers may set timers forever.
 MOST_JUMPS = 6
 #: A jump goes so many times as far as the first timer is away, and no farther than the last one: a timer that sets
 #: itself again every second must not fire for each second of a year.
@@ -39,7 +39,7 @@ class PassingTime:
     """The engine's clock in one run.
 
     Args:
-        times: What the clock shows behind each jump; None to find it from the timers that are set.
+        times: What the clock shows after each jump; None to find it from the timers that are set.
     """
 
     def __init__(self, times: Sequence[int] | None = None) -> None:
@@ -58,12 +58,12 @@ class PassingTime:
 
     @property
     def jumps(self) -> int:
-        """How many jumps scripts contain: one between the records, the others behind them."""
+        """How many jumps scripts contain: one between the records, the others after them."""
         return 1 + MOST_JUMPS if self._times is None else len(self._times)
 
     @property
     def times(self) -> tuple[int, ...]:
-        """What the clock showed behind each jump, up to the last one for which timers were set."""
+        """What the clock showed after each jump, up to the last one for which timers were set."""
         found = list(self._found)
         while len(found) > 1 and found[-1] == found[-2]:
             found.pop()
@@ -100,7 +100,7 @@ class PassingTime:
         return True
 
     def _show(self, jumps: int) -> None:
-        """Set the clock to what it shows behind so many jumps."""
+        """Set the clock to what it shows after so many jumps."""
         if self._times is None:
             while len(self._found) < jumps:
                 self._found.append(self._next_ms())
@@ -203,7 +203,7 @@ class TimedScripts(base.SplitEnumerator):
 
 
 def scripts_with_jumps(bursts: Sequence[dict[str, list[Any]]], jumps: int) -> list[list[Any]]:
-    """Return the script of each split: a burst of records, a jump, the other burst, and the jumps behind it."""
+    """Return the script of each split: a burst of records, a jump, the other burst, and the jumps after it."""
     splits = dict.fromkeys(name for burst in bursts for name in burst)
     first, second = bursts
     behind = [TimePasses()] * (jumps - 1)

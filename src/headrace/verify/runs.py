@@ -85,7 +85,7 @@ class Subject:
     ignored: tuple[str, ...] = ()
     #: Whether the job has tables: then it runs on Spark, and reads its own sources.
     has_tables: bool = False
-    #: What the engine's clock shows behind each of its jumps; none if the job sets no timers in processing time, and
+    #: What the engine's clock shows after each of its jumps; none if the job sets no timers in processing time, and
     #: None to find them in a run.
     clock_times: tuple[int, ...] | None = ()
     #: Runs a scenario in another process; None in there, and for jobs that run on Spark.
@@ -112,7 +112,7 @@ class RunOutcome:
     uses_clock: bool = False
     #: Records that sources read, with those that were read again.
     records: int = 0
-    #: What the engine's clock showed behind each of its jumps.
+    #: What the engine's clock showed after each of its jumps.
     clock_times: tuple[int, ...] = ()
 
     @property
@@ -231,7 +231,7 @@ class _Run:
                     return
 
     def _start(self, job: JobGraph, path: str | None) -> tuple[str | None, JobGraph]:
-        """Run the job until it ends or is interrupted; return where it goes on, and in which shape."""
+        """Run the job until it ends or is interrupted; return where it continues, and in which shape."""
         self._begin_start()
         # Workers of Spark have clocks of their own.
         with (

@@ -37,7 +37,7 @@ class Interruption(Enum):
 
     #: Stopped with a savepoint, and started again from it.
     SAVEPOINT = "savepoint"
-    #: The driver is gone, and another one goes on from the last checkpoint.
+    #: The driver is gone, and another one continues from the last checkpoint.
     DRIVER_LOST = "driver lost"
     #: Another parallelism, without a stop.
     RESCALE = "rescale"
@@ -47,7 +47,7 @@ class Interruption(Enum):
 class Event:
     """Something that happens to a run."""
 
-    #: Behind how many epochs, counted over all starts of the job.
+    #: After how many epochs, counted over all starts of the job.
     after_epochs: int
     kind: Interruption
     #: The parallelism from here on; None if it stays.

@@ -3,7 +3,7 @@
     epoch 17 reads 'total' of 'ann'  ->  change files of 16, 15, ... : the first that has the entry, say that of 12
                                      ->  epoch 12 is replayed: which step wrote it, and what had that read?
 
-Epochs that a failure has undone are not part of the history: a run that was restored goes on from the checkpoint.
+Epochs that a failure has undone are not part of the history: a run that was restored continues from the checkpoint.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ of its key, a joined row on the rows of both sides that have its values.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -88,7 +88,7 @@ class TableHistory:
         return self._rows(epoch, files.directory, start, files.planned.plan.attempt, places=1)
 
     def _rows(self, epoch: int, directory: str, start: str, attempt: int, *, places: int) -> list[TableRow]:
-        """Read files whose names go on with a place, the try at the epoch, a partition, and Spark's try at the task."""
+        """Read files whose names end with a place, the try at the epoch, a partition, and Spark's try at the task."""
         chosen: dict[tuple[str, ...], str] = {}
         for name in sorted(list_directory(directory)):
             if name.startswith(start):
@@ -197,7 +197,7 @@ class _Explanation:
         )
 
     def _follow(self, edge: JobEdge, values: Values, epoch: int, *, is_last: bool = False) -> None:
-        """Go on with the node that a row came from; what a projection has computed is not known there."""
+        """Continue with the node that a row came from; what a projection has computed is not known there."""
         producer = self._job.vertex(edge.source_vertex)
         origins = column_origins(edge)
         known = {origins[name]: value for name, value in values.items() if name in origins}
@@ -207,7 +207,7 @@ class _Explanation:
                 return
             raise UnsupportedFeatureError(
                 f"the row was computed from a row of '{producer.name}', without a GROUP BY or join on the way",
-                hint="only rows behind an operator with state can be explained for table jobs",
+                hint="only rows after an operator with state can be explained for table jobs",
             )
         wanted = self._wanted(producer, declaration, known)
         group = tuple(sorted((name, repr(value)) for side in wanted for name, value in side.items()))
@@ -220,19 +220,8 @@ class _Explanation:
         """Return what rows of each input must have, to be part of a row of a node."""
         edges = sorted(self._job.inputs_of(vertex.vertex_id), key=lambda each: each.target_input)
         if isinstance(declaration, JoinDeclaration):
-            names = [column.name for column in declaration.output]
-            left = [column.name for column in fragment_of(edges[0]).schema]
-            right = [column.name for column in fragment_of(edges[-1]).schema]
-            own = {name: known[out] for name, out in zip(left, names, strict=False) if out in known}
-            other = {
-                name: known[out] for name, out in zip(right, names[len(left) :], strict=False) if out in known
-            }
-            for one, two in zip(declaration.left_keys, declaration.right_keys, strict=True):
-                if one in own:
-                    other.setdefault(two, own[one])
-                elif two in other:
-                    own[one] = other[two]
-            return [own, other]
+            left, right = ([column.name for column in fragment_of(edges[at]).schema] for at in (0, -1))
+            return _wanted_of_sides(declaration, left, right, known)
         keys = getattr(declaration, "keys", None)
         if keys is None or len({edge.target_input for edge in edges}) != 1:
             raise UnsupportedFeatureError(
@@ -327,3 +316,18 @@ def _names(edge: JobEdge) -> dict[str, str]:
 def shorten_text(text: str) -> str:
     """Cut a text that is too long to be shown."""
     return text if len(text) <= SHOWN else shorten(text, SHOWN)
+
+
+def _wanted_of_sides(
+    join: JoinDeclaration, left: Sequence[str], right: Sequence[str], known: Values
+) -> list[Values]:
+    """Return what the rows of both sides must have, given what is known of a row of a join."""
+    names = [column.name for column in join.output]
+    own = {name: known[out] for name, out in zip(left, names, strict=False) if out in known}
+    other = {name: known[out] for name, out in zip(right, names[len(left) :], strict=False) if out in known}
+    for one, two in zip(join.left_keys, join.right_keys, strict=True):
+        if one in own:
+            other.setdefault(two, own[one])
+        elif two in other:
+            own[one] = other[two]
+    return [own, other]

@@ -469,7 +469,7 @@ class _CountWindows(WindowAssigner[Any, CountWindow]):
     _counter: ClassVar[ValueStateDescriptor]
 
     def _next_number(self, context: WindowAssigner.WindowAssignerContext) -> int:
-        """Return the number of the record at hand among those of its key, from 0."""
+        """Return the number of the current record among those of its key, from 0."""
         state = context.get_runtime_context().get_state(self._counter)
         number: int = state.value() or 0
         state.update(number + 1)

@@ -43,7 +43,7 @@ def check_stagger(owner: str, given: Any) -> WindowStagger:
     """Return a stagger that can be used.
 
     Raises:
-        JobDefinitionError: It is none, or NATURAL.
+        JobDefinitionError: It is not valid, or NATURAL.
     """
     if not isinstance(given, WindowStagger):
         raise JobDefinitionError(f"{owner}: window_stagger must be a WindowStagger, got {shorten(given)}")

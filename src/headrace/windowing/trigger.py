@@ -51,7 +51,7 @@ class Trigger(ABC, Generic[T, W]):
     """
 
     class TriggerContext(ABC):
-        """Clocks, timers and state of the key and window at hand."""
+        """Clocks, timers and state of the current key and window."""
 
         @abstractmethod
         def get_current_processing_time(self) -> int:
@@ -75,11 +75,11 @@ class Trigger(ABC, Generic[T, W]):
 
         @abstractmethod
         def delete_processing_time_timer(self, time: int) -> None:
-            """Take a request back."""
+            """Delete a timer, if there is one for this time."""
 
         @abstractmethod
         def delete_event_time_timer(self, time: int) -> None:
-            """Take a request back."""
+            """Delete a timer, if there is one for this time."""
 
         @abstractmethod
         def get_partitioned_state(self, state_descriptor: StateDescriptor) -> Any:

@@ -48,8 +48,76 @@ __all__ = [
 ]
 
 
+class _Timed(Trigger[Any, Any]):
+    """A trigger that waits for one of the two clocks, and works with merging windows."""
+
+    @abstractmethod
+    def _now(self, ctx: Trigger.TriggerContext) -> int:
+        """Return the time of the clock the trigger follows."""
+
+    @abstractmethod
+    def _register(self, time: int, ctx: Trigger.TriggerContext) -> None:
+        """Register a timer of the clock the trigger follows."""
+
+    @abstractmethod
+    def _delete(self, time: int, ctx: Trigger.TriggerContext) -> None:
+        """Delete a timer of the clock the trigger follows."""
+
+    def can_merge(self) -> bool:
+        """Return True: the trigger works with merging windows."""
+        return True
+
+
+class _ByEventTime(_Timed):
+    """A trigger that waits for the watermark."""
+
+    def _now(self, ctx: Trigger.TriggerContext) -> int:
+        return ctx.get_current_watermark()
+
+    def _register(self, time: int, ctx: Trigger.TriggerContext) -> None:
+        ctx.register_event_time_timer(time)
+
+    def _delete(self, time: int, ctx: Trigger.TriggerContext) -> None:
+        ctx.delete_event_time_timer(time)
+
+    def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Return CONTINUE: this trigger ignores processing time."""
+        return TriggerResult.CONTINUE
+
+
+class _ByProcessingTime(_Timed):
+    """A trigger that waits for the clock."""
+
+    def _now(self, ctx: Trigger.TriggerContext) -> int:
+        return ctx.get_current_processing_time()
+
+    def _register(self, time: int, ctx: Trigger.TriggerContext) -> None:
+        ctx.register_processing_time_timer(time)
+
+    def _delete(self, time: int, ctx: Trigger.TriggerContext) -> None:
+        ctx.delete_processing_time_timer(time)
+
+    def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Return CONTINUE: this trigger ignores event time."""
+        return TriggerResult.CONTINUE
+
+
+class _AtEnd(_Timed):
+    """A trigger that waits for the end of the window only."""
+
+    def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
+        """Wait for the end of the new window. If the watermark has passed it, the record that merged them fires."""
+        end = window.max_timestamp()
+        if end > self._now(ctx):
+            self._register(end, ctx)
+
+    def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
+        """Delete the timer of the window."""
+        self._delete(window.max_timestamp(), ctx)
+
+
 @dataclass(frozen=True)
-class EventTimeTrigger(Trigger[Any, Any]):
+class EventTimeTrigger(_ByEventTime, _AtEnd):
     """Fires when the watermark passes the end of the window, and at once for every late record after that."""
 
     @staticmethod
@@ -67,31 +135,13 @@ class EventTimeTrigger(Trigger[Any, Any]):
         ctx.register_event_time_timer(end)
         return TriggerResult.CONTINUE
 
-    def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Return CONTINUE: this trigger ignores processing time."""
-        return TriggerResult.CONTINUE
-
     def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
         """Fire at the end."""
         return TriggerResult.FIRE if time == window.max_timestamp() else TriggerResult.CONTINUE
 
-    def can_merge(self) -> bool:
-        """Return True: the trigger works with merging windows."""
-        return True
-
-    def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
-        """Wait for the end of the new window. If it has passed, the record that merged them fires."""
-        end = window.max_timestamp()
-        if end > ctx.get_current_watermark():
-            ctx.register_event_time_timer(end)
-
-    def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
-        """Delete the timer of the window."""
-        ctx.delete_event_time_timer(window.max_timestamp())
-
 
 @dataclass(frozen=True)
-class ProcessingTimeTrigger(Trigger[Any, Any]):
+class ProcessingTimeTrigger(_ByProcessingTime, _AtEnd):
     """Fires when the clock passes the end of the window."""
 
     @staticmethod
@@ -110,31 +160,13 @@ class ProcessingTimeTrigger(Trigger[Any, Any]):
         """Fire the window at its end."""
         return TriggerResult.FIRE
 
-    def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Return CONTINUE: this trigger ignores event time."""
-        return TriggerResult.CONTINUE
-
-    def can_merge(self) -> bool:
-        """Return True: the trigger works with merging windows."""
-        return True
-
-    def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
-        """Wait for the end of the new window."""
-        end = window.max_timestamp()
-        if end > ctx.get_current_processing_time():
-            ctx.register_processing_time_timer(end)
-
-    def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
-        """Delete the timer of the window."""
-        ctx.delete_processing_time_timer(window.max_timestamp())
-
 
 #: When a continuous trigger fires next; of merged windows, the earliest.
 _FIRE_TIME = ReducingStateDescriptor("fire-time", min, Types.LONG())
 
 
 @dataclass(frozen=True, init=False)
-class _Continuous(Trigger[Any, Any]):
+class _Continuous(_Timed):
     """What the continuous triggers share: the next time to fire is in state, and a timer waits for it."""
 
     interval_ms: int
@@ -147,14 +179,6 @@ class _Continuous(Trigger[Any, Any]):
     def of(cls, interval: Amount) -> Self:
         """Make it with a Time, Duration or timedelta."""
         return cls(amount_ms(cls.__name__, "interval", interval))
-
-    @abstractmethod
-    def _register(self, time: int, ctx: Trigger.TriggerContext) -> None:
-        """Register a timer of the clock the trigger follows."""
-
-    @abstractmethod
-    def _delete(self, time: int, ctx: Trigger.TriggerContext) -> None:
-        """Delete a timer of the clock the trigger follows."""
 
     def register_next_fire_timestamp(
         self, time: int, window: Any, ctx: Trigger.TriggerContext, fire_timestamp_state: Any
@@ -181,19 +205,15 @@ class _Continuous(Trigger[Any, Any]):
             self.register_next_fire_timestamp(time, window, ctx, state)
         return TriggerResult.FIRE
 
-    def can_merge(self) -> bool:
-        """Return True: the trigger works with merging windows."""
-        return True
-
     def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
-        """Go on with the earliest of the intervals."""
+        """Continue with the earliest of the intervals."""
         ctx.merge_partitioned_state(_FIRE_TIME)
         time = ctx.get_partitioned_state(_FIRE_TIME).get()
         if time is not None:
             self._register(time, ctx)
 
     def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
-        """Wait no more for the next interval."""
+        """Delete the timer of the next interval."""
         state = ctx.get_partitioned_state(_FIRE_TIME)
         time = state.get()
         if time is not None:
@@ -201,7 +221,7 @@ class _Continuous(Trigger[Any, Any]):
             state.clear()
 
 
-class ContinuousEventTimeTrigger(_Continuous):
+class ContinuousEventTimeTrigger(_ByEventTime, _Continuous):
     """Fires again and again as the watermark passes multiples of an interval, and at the end of the window.
 
     Args:
@@ -219,28 +239,18 @@ class ContinuousEventTimeTrigger(_Continuous):
         self._start_at(require_timestamp(timestamp, element), window, ctx)
         return TriggerResult.CONTINUE
 
-    def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Return CONTINUE: this trigger ignores processing time."""
-        return TriggerResult.CONTINUE
-
     def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
         """Fire at the end and at each interval."""
         end = window.max_timestamp()
         if time == end:
             return TriggerResult.FIRE
         if end == ctx.get_current_watermark() == MAX_LONG_VALUE:
-            # The input has ended, and a window without end would have intervals for ever. The end comes next.
+            # The input has ended, and a window without end would have intervals forever. The end comes next.
             return TriggerResult.CONTINUE
         return self._on_time(time, window, ctx)
 
-    def _register(self, time: int, ctx: Trigger.TriggerContext) -> None:
-        ctx.register_event_time_timer(time)
 
-    def _delete(self, time: int, ctx: Trigger.TriggerContext) -> None:
-        ctx.delete_event_time_timer(time)
-
-
-class ContinuousProcessingTimeTrigger(_Continuous):
+class ContinuousProcessingTimeTrigger(_ByProcessingTime, _Continuous):
     """Fires again and again as the clock passes multiples of an interval, and at the end of the window.
 
     Args:
@@ -257,16 +267,6 @@ class ContinuousProcessingTimeTrigger(_Continuous):
     def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
         """Fire at each interval."""
         return self._on_time(time, window, ctx)
-
-    def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Return CONTINUE: this trigger ignores event time."""
-        return TriggerResult.CONTINUE
-
-    def _register(self, time: int, ctx: Trigger.TriggerContext) -> None:
-        ctx.register_processing_time_timer(time)
-
-    def _delete(self, time: int, ctx: Trigger.TriggerContext) -> None:
-        ctx.delete_processing_time_timer(time)
 
 
 class _NoTimers(Trigger[Any, Any]):

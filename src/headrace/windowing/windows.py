@@ -58,7 +58,7 @@ class TimeWindow(Window):
         return self.end - 1
 
     def intersects(self, other: TimeWindow) -> bool:
-        """Whether the two overlap or touch; a session goes on where another one ends."""
+        """Whether the two overlap or touch; a session continues where another one ends."""
         return self.start <= other.end and self.end >= other.start
 
     def cover(self, other: TimeWindow) -> TimeWindow:

@@ -201,7 +201,7 @@ def test_the_time_of_now_is_found_in_functions_that_also_format_another_time() -
     )
 
 
-def test_hash_itself_is_no_key_selector() -> None:
+def test_hash_itself_is_not_a_key_selector() -> None:
     assert found(lambda env: words(env).key_by(hash).reduce(max).print()) == ["HR201"]
 
 

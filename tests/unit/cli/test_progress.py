@@ -122,7 +122,7 @@ def test_the_watermark_is_shown_where_there_is_one():
     ("watermark", "shown"),
     [(-1, "-1"), (0, "0"), (2**62, str(2**62)), (86_400_000 * 365, "1971-01-01 00:00:00.000")],
 )
-def test_event_times_that_are_no_dates_are_shown_as_numbers(watermark, shown):
+def test_event_times_that_are_not_dates_are_shown_as_numbers(watermark, shown):
     assert format_watermark(watermark) == shown
 
 
@@ -152,7 +152,7 @@ def test_plain_progress_says_something_at_the_start_every_ten_seconds_and_at_the
     ]
 
 
-def test_a_stream_without_end_that_runs_in_epochs_is_told_with_the_reason():
+def test_an_endless_stream_in_epochs_is_reported_with_the_reason():
     in_epochs = ExchangeChoice(is_live=False, reason="spark.speculation is true", could_be_live=True)
     for exchange, said in (
         (in_epochs, ["job 'clicks' runs in epochs: spark.speculation is true"]),
@@ -275,7 +275,7 @@ def test_a_display_that_cannot_be_written_does_not_harm_the_job(monkeypatch, kin
     assert told == ["over"]
 
 
-def test_epochs_of_jobs_nobody_announced_are_left_alone():
+def test_epochs_of_unknown_jobs_are_ignored():
     progress, shown, _ = make_plain(PlainProgress)
 
     progress.epoch_completed(Job().graph, epoch(1, 1))

@@ -137,7 +137,7 @@ def test_environments_that_a_program_makes_in_threads_start_from_the_command_lin
         ("binary.py", "\0", "null bytes"),
     ],
 )
-def test_what_is_no_program_is_refused(headrace, tmp_path, name, content, message):
+def test_a_value_that_is_not_a_program_is_refused(headrace, tmp_path, name, content, message):
     path = tmp_path / name
     if content == "/":
         path.mkdir()

@@ -67,7 +67,7 @@ def test_the_functions_of_a_task_share_names() -> None:
         task.get_or_add("lines", LongCounter)
 
 
-def test_what_is_no_accumulator_is_refused() -> None:
+def test_a_value_that_is_not_an_accumulator_is_refused() -> None:
     with pytest.raises(JobDefinitionError, match="expected an Accumulator; got 3"):
         TaskAccumulators().add("lines", 3)  # type: ignore[arg-type]
 

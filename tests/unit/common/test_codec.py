@@ -49,7 +49,7 @@ def test_whole_numbers_beyond_their_width_are_refused(name):
 
 @pytest.mark.parametrize("name", sorted(_BITS))
 @pytest.mark.parametrize("value", ["1", 1.5, None, [1], math.nan])
-def test_what_is_no_whole_number_is_refused(name, value):
+def test_a_value_that_is_not_a_whole_number_is_refused(name, value):
     encode, _ = value_codec(getattr(Types, name)())
     with pytest.raises(
         StateTypeError, match=f"must be an int of {_BITS[name]} bits; got {type(value).__name__}"
@@ -73,7 +73,7 @@ def test_floats_take_whole_numbers_and_nan():
 
 
 @pytest.mark.parametrize("value", ["1.5", None, 10**400, 1j])
-def test_what_is_no_float_is_refused(value):
+def test_a_value_that_is_not_a_float_is_refused(value):
     encode, _ = value_codec(Types.DOUBLE())
     with pytest.raises(StateTypeError, match="type DOUBLE must be a float; got"):
         encode(value)
@@ -85,7 +85,7 @@ def test_truth_values_survive(value):
 
 
 @pytest.mark.parametrize("value", ["true", None, 2, [True]])
-def test_what_is_no_truth_value_is_refused(value):
+def test_a_value_that_is_not_a_truth_value_is_refused(value):
     with pytest.raises(StateTypeError, match="type BOOLEAN must be True or False"):
         value_codec(Types.BOOLEAN())[0](value)
 
@@ -98,13 +98,13 @@ def test_bytes_survive(value):
 
 
 @pytest.mark.parametrize("value", [5, "abc", None, [1, 2]])
-def test_what_is_no_bytes_is_refused(value):
+def test_a_value_that_is_not_bytes_is_refused(value):
     with pytest.raises(StateTypeError, match="must be bytes"):
         value_codec(Types.PRIMITIVE_ARRAY(Types.BYTE()))[0](value)
 
 
 @pytest.mark.parametrize("value", [5, None, b"x", ["x"]])
-def test_what_is_no_string_is_refused_with_a_way_out(value):
+def test_a_value_that_is_not_a_string_is_refused_with_a_hint(value):
     with pytest.raises(StateTypeError, match=r"(?s)type STRING must be a str.*hint: declare the type"):
         value_codec(Types.STRING())[0](value)
 

@@ -58,7 +58,7 @@ def test_conditions_choose_elements(condition, found):
         ('{"a":{"x y":"😀"}}', "$..['x y']", '["😀"]'),
     ],
 )
-def test_what_is_not_there_is_no_json_but_for_paths_of_several_values(document, path, found):
+def test_a_missing_value_is_not_json_unless_the_path_finds_several_values(document, path, found):
     assert found_as_document(JsonPath(path), document) == found
 
 

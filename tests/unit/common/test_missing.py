@@ -35,7 +35,7 @@ def test_modules_know_what_they_miss(module: str, name: str) -> None:
         getattr(importlib.import_module(module), name)
 
 
-def test_a_name_nobody_knows_is_an_attribute_error() -> None:
+def test_an_unknown_name_is_an_attribute_error() -> None:
     assert not hasattr(headrace.datastream, "Windowed")
     with pytest.raises(ImportError, match="cannot import name 'Windowed'"):
         from headrace.datastream import Windowed  # type: ignore[attr-defined]  # noqa: F401

@@ -39,7 +39,7 @@ def test_a_pickled_row_stays_what_it_is() -> None:
     assert again.name == "Ann"
 
 
-def test_names_that_somebody_sets_are_shown() -> None:
+def test_names_that_the_program_sets_are_shown() -> None:
     row = by_position(Row(a=1))
     row.set_field_names(["b"])
     assert repr(row) == "Row(b=1)"

@@ -50,7 +50,7 @@ def test_any_form_of_time_is_milliseconds(amount):
 
 
 @pytest.mark.parametrize("amount", [0.5, "1 s", True, None])
-def test_what_is_no_whole_number_is_refused(amount):
+def test_a_value_that_is_not_a_whole_number_is_refused(amount):
     with pytest.raises(TypeError, match="expected a whole number"):
         as_millis(amount)
     with pytest.raises(TypeError, match="expected a whole number"):

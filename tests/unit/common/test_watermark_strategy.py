@@ -98,7 +98,7 @@ def test_a_batch_counts_as_its_records(timestamps):
 
 
 @given(st.lists(st.integers(0, 100)), st.integers(0, 100))
-def test_a_generator_goes_on_where_another_stopped(timestamps, cut):
+def test_a_generator_continues_where_another_stopped(timestamps, cut):
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(3)
     straight = _emitted(strategy.build(), timestamps)
     first = strategy.build()

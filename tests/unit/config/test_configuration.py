@@ -24,7 +24,7 @@ from headrace.config.registry import OptionRegistry
 from headrace.errors import ConfigurationError
 
 
-def test_an_option_nobody_set_has_its_default():
+def test_an_unset_option_has_its_default():
     config = Configuration()
     assert config.get(RETRIES) == 3
     assert config.get(PARALLELISM) is None

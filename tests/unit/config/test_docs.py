@@ -16,7 +16,7 @@ def test_every_option_is_on_the_page():
         assert f"| `{each.key}` |" in page
 
 
-def test_check_fails_on_a_stale_page_and_writing_mends_it(tmp_path, capsys):
+def test_check_fails_on_a_stale_page_until_it_is_written_again(tmp_path, capsys):
     page = tmp_path / "docs" / "configuration.md"
     assert main(["--check", "--page", str(page)]) == 1
     assert "is stale" in capsys.readouterr().err

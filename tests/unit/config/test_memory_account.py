@@ -100,7 +100,7 @@ def test_workers_share_what_is_managed():
     assert (found.per_worker, found.state_per_worker) == (300 << 20, 175 << 20)
 
 
-def test_a_weight_that_is_no_number_is_refused():
+def test_a_weight_that_is_not_a_number_is_refused():
     options = {
         "taskmanager.memory.process.size": "2g",
         "taskmanager.memory.managed.consumer-weights": "STATE_BACKEND:much",

@@ -39,7 +39,7 @@ def test_durations_have_flinks_units_and_milliseconds_without_one(text, expected
 
 
 @pytest.mark.parametrize("text", ["", "s", "-1 s", "10 parsecs", "1 s 2 ms", "9999999999999 d"])
-def test_what_is_no_duration_is_refused(text):
+def test_a_value_that_is_not_a_duration_is_refused(text):
     with pytest.raises(ValueError, match="duration"):
         parse_duration(text)
 
@@ -63,7 +63,7 @@ def test_memory_sizes_are_powers_of_1024(text, expected):
 
 
 @pytest.mark.parametrize("text", ["", "mb", "-1 mb", "1.5 mb", "1 mib x"])
-def test_what_is_no_memory_size_is_refused(text):
+def test_a_value_that_is_not_a_memory_size_is_refused(text):
     with pytest.raises(ValueError, match="memory size"):
         MemorySize.parse(text)
 

@@ -72,7 +72,7 @@ def test_too_many_unread_rows_make_the_committer_wait():
         assert list(collector) == [1, 2, 3]
 
 
-def test_closing_lets_a_waiting_committer_go_on_and_drops_what_comes():
+def test_closing_lets_a_waiting_committer_continue_and_drops_what_comes():
     collector = open_collector("closing", max_waiting=1)
     collector.put([1])
 

@@ -65,7 +65,7 @@ def test_what_connectors_show_of_themselves(name: str) -> None:
     ],
     ids=["jdbc source", "jdbc lookup", "object store", "unknown scheme"],
 )
-def test_what_goes_wrong_is_told_without_it(
+def test_errors_are_reported_without_the_secret(
     fail: Callable[[], Any], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("headrace.connectors.jdbc._connections._FIRST_DELAY_S", 0.0)

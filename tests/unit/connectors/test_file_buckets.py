@@ -119,7 +119,7 @@ def test_a_bucket_is_marked_when_event_time_has_passed_it(tmp_path: Path) -> Non
         assert marked(tmp_path) == expected
 
 
-def test_a_commit_that_is_repeated_goes_by_the_event_time_of_its_snapshot(tmp_path: Path) -> None:
+def test_a_repeated_commit_uses_the_event_time_of_its_snapshot(tmp_path: Path) -> None:
     declared = hourly(tmp_path)
     committer = declared.create_committer(CONTEXT)
     committables = written(declared, 1, ["12a"])
@@ -168,7 +168,7 @@ def test_a_job_marks_buckets_as_its_watermark_passes_them(tmp_path: Path) -> Non
     assert marked(tmp_path) == ["hour=12", "hour=14", "hour=16"]
 
 
-def test_a_bucket_whose_name_is_no_time_is_named(tmp_path: Path) -> None:
+def test_a_bucket_whose_name_is_not_a_time_is_named(tmp_path: Path) -> None:
     declared = hourly(tmp_path)
     committer = declared.create_committer(CONTEXT)
     committer.advance(NOON_MS)

@@ -180,7 +180,9 @@ def test_a_file_that_goes_between_planning_and_reading_is_an_error_and_can_be_pu
     assert [batch.values for batch in source.create_reader().read(piece)] == [[Row(1)]]
 
 
-def test_a_slice_that_goes_on_decodes_nothing_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slice_that_continues_decodes_nothing_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pq.write_table(pa.table({"a": list(range(10))}), tmp_path / "f")
     source = parquet(tmp_path, row_type(a=DataTypes.BIGINT()), batch_size=4)
     enumerator, reader = source.create_enumerator(1), source.create_reader()

@@ -165,7 +165,7 @@ def test_an_aborted_attempt_leaves_nothing_staged(tmp_path):
     assert staged(tmp_path) == []
 
 
-def test_closing_publishes_what_is_open_and_cleans_up_if_nobody_will_come_back(tmp_path):
+def test_closing_publishes_open_files_and_cleans_up_after_the_last_epoch(tmp_path):
     sink = builder(tmp_path).build()
     committer = sink.create_committer()
     committer.commit(stage(sink, ["a"]))
@@ -196,7 +196,7 @@ def test_closing_a_checkpointed_job_leaves_what_is_open_to_the_next(tmp_path):
     assert visible(tmp_path) == {"part-0-1": "a\nb\n"}
 
 
-def test_a_drained_job_may_go_on_as_another_one(tmp_path):
+def test_a_drained_job_may_continue_as_another_one(tmp_path):
     sink = builder(tmp_path).build()
     old = sink.create_committer(CommitterContext("old", "op", is_checkpointed=True), clock=lambda: NOON)
     state = old.snapshot()
@@ -504,7 +504,7 @@ def test_without_checkpoints_a_commit_is_asked_for_when_a_file_gets_old(tmp_path
     assert committer.next_commit_ms() is None
 
 
-def test_a_repeated_commit_goes_by_the_clock_of_the_snapshot(tmp_path):
+def test_a_repeated_commit_uses_the_clock_of_the_snapshot(tmp_path):
     policy = RollingPolicy.default_rolling_policy(inactivity_interval=5_000)
     sink = builder(tmp_path).with_rolling_policy(policy).build()
     context, clock = CommitterContext(is_checkpointed=True), Clock()

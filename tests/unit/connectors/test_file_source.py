@@ -245,7 +245,7 @@ def test_a_file_that_is_gone_is_an_error_with_file_and_position(folder):
 
 
 @pytest.mark.parametrize("content", ["", "shorter\n", "line of a.txt\nand more\n"])
-def test_a_file_that_changed_is_an_error_that_no_retry_mends(folder, content):
+def test_a_changed_file_is_an_error_that_is_not_retried(folder, content):
     source, split = open_split(folder / "a.txt")
     (folder / "a.txt").write_text(content)
 

@@ -36,7 +36,7 @@ def test_the_next_source_begins_when_all_of_the_one_before_was_read() -> None:
 
 
 @pytest.mark.parametrize("max_records", [1, 2, 5, 100])
-def test_a_job_that_comes_back_after_every_epoch_goes_on_in_the_right_source(max_records: int) -> None:
+def test_a_job_that_comes_back_after_every_epoch_continues_in_the_right_source(max_records: int) -> None:
     source = (
         HybridSource.builder(NumberSequenceSource(0, 9))
         .add_source(CollectionSource([]))
@@ -75,7 +75,9 @@ def test_it_ends_if_its_last_source_does() -> None:
     assert HybridSource.builder(CollectionSource([1])).build().concurrent_splits == 1
 
 
-def test_positions_of_a_checkpoint_reach_the_source_whose_turn_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_positions_of_a_checkpoint_reach_the_source_that_is_being_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     source = HybridSource.builder(CollectionSource([1])).build()
     enumerator = source.create_enumerator(1)
     (split,) = enumerator.discover()

@@ -384,7 +384,7 @@ def test_many_rows_wait_in_a_file_that_is_deleted_with_the_commit(database, tmp_
     assert list(staging.rglob("1-0-*")) == []
 
 
-def test_staged_rows_that_nobody_will_commit_are_removed(database, tmp_path):
+def test_staged_rows_that_will_not_be_committed_are_removed(database, tmp_path):
     sink = JdbcSink.exactly_once_sink(INSERT, None, options(database))
     large = [("x" * 100_000, 1)]
     stage(sink, large, epoch=7, staging_dir=str(tmp_path / "sinks"))

@@ -127,7 +127,7 @@ def test_a_key_of_several_columns_orders_rows(database: Path) -> None:
     assert [row.b for row in read(source)["pairs"]] == ["z", "x", "y", "x"]
 
 
-def test_mistakes_are_told(database: Path) -> None:
+def test_mistakes_are_reported(database: Path) -> None:
     with pytest.raises(ConnectorError, match="JDBC: reading the definition of table nowhere failed"):
         read(JdbcSource(options(database), "nowhere", ["id"]))
     with pytest.raises(ConnectorError, match=r"JDBC: reading orders failed at .*no such column"):

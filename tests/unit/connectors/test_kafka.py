@@ -338,7 +338,7 @@ def test_offsets_that_could_not_be_committed_are_committed_by_a_new_client(monke
     assert (commits.succeeded, commits.of(first), commits.of(second)) == (1, 5, 7)
 
 
-def test_the_last_offsets_are_tried_once_more_at_the_end(monkeypatch):
+def test_the_last_offsets_are_tried_again_at_the_end(monkeypatch):
     admins = [FakeAdmin(fails=True), FakeAdmin(fails=False)]
     clients = iter(admins)
     monkeypatch.setattr(_commits, "make_client", lambda *arguments: (next(clients), None))

@@ -119,7 +119,7 @@ def test_however_a_log_with_gaps_is_cut_and_delivered_every_record_is_read_once(
     ]
 
 
-def test_a_reader_that_was_left_in_the_middle_begins_anew():
+def test_a_reader_that_was_left_in_the_middle_starts_over():
     client = FakeClient(list(range(10)), 10)
     consumer = consumer_over(client)
     pieces = consumer.read(0, 10)
@@ -163,7 +163,7 @@ def test_records_that_do_not_come_are_an_error_that_names_the_place_and_the_last
         (KafkaError._AUTO_OFFSET_RESET, "partition 0: offset 0 no longer exists", True),
     ],
 )
-def test_what_waiting_will_not_mend_is_an_error_at_once(code, problem, is_retryable):
+def test_errors_that_waiting_cannot_fix_are_raised_at_once(code, problem, is_retryable):
     client = FakeClient([0, 1], 2)
     consumer = consumer_over(client, timeout_ms=60_000)
     consumer._go_to(0)

@@ -105,7 +105,7 @@ def test_a_key_without_rows_is_asked_for_again():
     assert shop.now == 5
 
 
-def test_a_lookup_that_takes_too_long_is_told():
+def test_a_lookup_that_takes_too_long_is_an_error():
     shop = Shop()
     table = TableLookup("shop", LookupOptions(), lambda key: __import__("time").sleep(0.2) or [], None, (0,))
     with pytest.raises(ConnectorError, match=r"'shop' did not answer a lookup within 0:00:00\.010000"):

@@ -72,7 +72,7 @@ def test_every_power_of_ten_has_as_many_prices():
     assert shares == pytest.approx([1 / 6] * 6, abs=0.02)
 
 
-def test_time_goes_on_by_the_rate():
+def test_time_advances_by_the_rate():
     times = numbers(NexmarkEvents(rate=1000, base_ms=5000), "person", "dateTime", 200)
     assert times.astype(np.int64).tolist() == [5000, 5050, 5100, 5150]
 

@@ -149,7 +149,7 @@ def test_a_transaction_that_runs_during_the_snapshot_is_read_from_the_log(table:
     assert kinds(reading.all()) == [("+I", 2, "late")]
 
 
-def test_a_snapshot_that_is_interrupted_goes_on_with_a_newer_one(table: Table) -> None:
+def test_a_snapshot_that_is_interrupted_continues_with_a_newer_one(table: Table) -> None:
     table.run(*(f"INSERT INTO t VALUES ({number}, 'a')" for number in (2, 4, 9, 10)))
     reading = Reading(table.source())
     assert kinds(reading.epoch(2)) == [("+I", 2, "a"), ("+I", 4, "a")]

@@ -39,6 +39,6 @@ def test_a_missing_name_is_an_error_of_the_import_statement():
         from headrace.datastream.connectors.pulsar import PulsarSource  # noqa: F401
 
 
-def test_a_name_that_nobody_knows_is_an_ordinary_error():
+def test_an_unknown_name_is_an_ordinary_error():
     with pytest.raises(ImportError, match="cannot import name 'KafkaSauce'"):
         from headrace.datastream.connectors.kafka import KafkaSauce  # noqa: F401

@@ -36,14 +36,14 @@ def test_epochs_end_where_the_script_says_or_at_the_limit():
     assert planned(source, 5) == (5, 7)
 
 
-def test_an_instruction_is_no_record():
+def test_an_instruction_is_not_a_record():
     source = ScriptedSource([EndEpoch(), 1, 2])
 
     assert planned(source, 0, max_records=1) == (0, 1)
     assert planned(source, 1, max_records=1) == (1, 2)
 
 
-def test_a_failure_strikes_as_often_as_it_says_then_the_script_goes_on(tmp_path):
+def test_a_failure_strikes_as_often_as_it_says_then_the_script_continues(tmp_path):
     source = ScriptedSource([1, 2, Fail("boom", times=2), 3], directory=tmp_path)
     [split] = source.create_enumerator(1).discover()
     seen: list[Any] = []

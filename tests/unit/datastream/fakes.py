@@ -62,7 +62,7 @@ class FakeJob:
 class RecordingExecutor:
     """Keeps the jobs it was given; with ``finishes`` they are over at once."""
 
-    jobs: list[FakeJob] = []  # noqa: RUF012  # made anew for each test by a fixture
+    jobs: list[FakeJob] = []  # noqa: RUF012  # made again for each test by a fixture
     finishes = True
 
     def submit(self, job_graph: JobGraph, configuration: Configuration) -> FakeJob:

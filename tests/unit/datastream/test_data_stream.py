@@ -134,7 +134,7 @@ def test_a_function_becomes_a_declaration_as_it_was_given(
         ("get_side_output", "late", r"get_side_output\(\): expected an OutputTag"),
     ],
 )
-def test_what_is_no_function_is_refused_by_name(
+def test_a_value_that_is_not_a_function_is_refused_by_name(
     env: StreamExecutionEnvironment, call: str, given: Any, message: str
 ) -> None:
     stream = numbers(env)
@@ -299,7 +299,7 @@ def test_force_non_parallel_stays(env: StreamExecutionEnvironment) -> None:
         ("force_non_parallel", ()),
     ],
 )
-def test_streams_that_are_no_operators_take_no_settings(
+def test_streams_that_are_not_operators_take_no_settings(
     env: StreamExecutionEnvironment,
     make: Callable[[DataStream], DataStream],
     what: str,
@@ -396,7 +396,7 @@ def test_project_keeps_fields_of_tuples_and_rows(env: StreamExecutionEnvironment
         ((-1,), "-1"),
     ],
 )
-def test_project_refuses_what_is_no_field(
+def test_project_refuses_invalid_fields(
     env: StreamExecutionEnvironment, indexes: tuple[Any, ...], message: str
 ) -> None:
     stream = env.from_collection([(1, "a")], Types.TUPLE([Types.INT(), Types.STRING()]))

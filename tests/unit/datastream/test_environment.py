@@ -213,7 +213,7 @@ def test_wrong_parallelism_is_refused(env: StreamExecutionEnvironment, paralleli
         env.set_default_local_parallelism(parallelism)
 
 
-def test_parallelism_nobody_sets_is_the_number_of_cores() -> None:
+def test_the_default_parallelism_is_the_number_of_cores() -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
     assert env.get_parallelism() == env.get_default_local_parallelism()
     env.set_default_local_parallelism(3)
@@ -270,7 +270,7 @@ def test_jars_of_connectors_that_we_have_are_passed_over(
 
 
 @pytest.mark.parametrize("jar", ["flink-connector-pulsar-4.1.0.jar", "my-udfs.jar"])
-def test_other_jars_are_refused_also_beside_them(env: StreamExecutionEnvironment, jar: str) -> None:
+def test_unknown_jars_are_refused_even_next_to_known_ones(env: StreamExecutionEnvironment, jar: str) -> None:
     with pytest.raises(UnsupportedFeatureError, match=jar):
         env.add_jars("file:///a/flink-sql-avro-1.15.0.jar", f"file:///a/{jar}")
 

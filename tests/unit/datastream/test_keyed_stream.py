@@ -137,7 +137,7 @@ def test_the_partitioning_of_a_keyed_stream_cannot_be_changed(
         ("slot_sharing_group", ("g",)),
     ],
 )
-def test_a_keyed_stream_is_no_operator(
+def test_a_keyed_stream_is_not_an_operator(
     env: StreamExecutionEnvironment, call: str, arguments: tuple[Any, ...]
 ) -> None:
     with pytest.raises(JobDefinitionError, match=rf"{call}\(\): a KeyedStream is a partitioning"):

@@ -85,7 +85,7 @@ def test_a_state_needs_a_name(name: Any) -> None:
         lambda: MapStateDescriptor("s", str, None),  # type: ignore[arg-type]
     ],
 )
-def test_a_python_type_is_no_type_information(make: Any) -> None:
+def test_a_python_type_is_not_type_information(make: Any) -> None:
     with pytest.raises(StateDescriptorError, match="expected a type, got <class"):
         make()
 
@@ -185,7 +185,7 @@ def test_a_descriptor_takes_a_time_to_live() -> None:
     assert pickle.loads(pickle.dumps(descriptor)).ttl_config.ttl_ms == config.ttl_ms
 
 
-def test_a_disabled_time_to_live_is_none() -> None:
+def test_a_disabled_time_to_live_has_no_effect() -> None:
     descriptor = ValueStateDescriptor("s", None)
     disabled = StateTtlConfig.new_builder(Time.hours(1)).set_update_type(StateTtlConfig.UpdateType.Disabled)
     descriptor.enable_time_to_live(disabled.build())

@@ -472,7 +472,7 @@ def sizes(left: list[Any], right: list[Any]) -> Any:
         ("co_group", CoGroup(), [([1, 2], [7, 8])]),
     ],
 )
-def test_what_becomes_of_a_window_of_two_streams(
+def test_outcomes_of_a_window_of_two_streams(
     env: StreamExecutionEnvironment, kind: str, function: Any, expected: list[Any]
 ) -> None:
     assert joined_results(env, kind, function, [(1, 7), (0, 1), (0, 2), (1, 8)]) == expected

@@ -143,7 +143,7 @@ def test_messages_of_an_older_schema_are_resolved():
 
 
 @pytest.mark.parametrize("data", [b"", b"\x02", b"\x02a\x08", b"\x02a\x02\x02more"])
-def test_bytes_that_are_no_record_are_refused_or_left_out(data):
+def test_invalid_records_are_refused_or_skipped(data):
     with pytest.raises(FormatError, match="avro"):
         reader().deserialize(data)
     assert reader(ignore_parse_errors=True).deserialize(data) is None

@@ -103,7 +103,7 @@ def test_what_flink_refuses_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_tombstones_are_no_events(name: str) -> None:
+def test_tombstones_are_not_events(name: str) -> None:
     assert made(name).reader(TYPE).parse(b"") == []
 
 
@@ -126,7 +126,7 @@ def test_tombstones_are_no_events(name: str) -> None:
         ("debezium-json", b"\xff"),
     ],
 )
-def test_what_is_no_event_is_refused_or_left_out(name: str, event: bytes) -> None:
+def test_messages_that_are_not_events_are_refused_or_skipped(name: str, event: bytes) -> None:
     with pytest.raises(FormatError):
         made(name).reader(TYPE).deserialize(event)
     assert made(name, ignore_parse_errors="true").reader(TYPE).deserialize(event) == []

@@ -1,4 +1,4 @@
-"""What becomes of records that cannot be read."""
+"""What happens to records that cannot be read."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def test_a_node_of_another_type_is_refused_and_the_field_named(type_info, node, 
 
 
 @pytest.mark.parametrize("message", [b"{", b"", b"NaN", b"\xff", b"[1]", b"3", b"null"])
-def test_what_is_no_json_object_is_refused(message):
+def test_a_value_that_is_not_a_json_object_is_refused(message):
     with pytest.raises(FormatError) as caught:
         reader().deserialize(message)
 
@@ -120,7 +120,7 @@ def test_a_missing_field_is_none_unless_it_is_to_fail():
     assert reader(fail_on_missing_field=True).deserialize(b'{"name": "a", "age": null}') == Row("a", None)
 
 
-def test_ignoring_errors_keeps_what_is_right_of_a_row_and_drops_what_is_no_json():
+def test_ignoring_errors_keeps_valid_fields_and_drops_lines_that_are_not_json():
     schema = reader(ignore_parse_errors=True)
 
     assert schema.deserialize(b'{"name": "a", "age": "old"}') == Row("a", None)

@@ -70,7 +70,7 @@ def test_only_what_is_wanted_is_converted() -> None:
     assert [name for name, _ in plain.wanted] == ["i"]
 
 
-def test_blank_lines_are_no_rows() -> None:
+def test_blank_lines_are_not_rows() -> None:
     assert read(b"\n\r\n\n") == []
 
 

@@ -179,7 +179,7 @@ def test_enums_are_numbers_in_columns_of_numbers(descriptors: Path) -> None:
         used.writer(names).serialize(Row("HUGE"))
 
 
-def test_bytes_that_are_no_message_fail_or_are_left_out(descriptors: Path) -> None:
+def test_invalid_messages_fail_or_are_skipped(descriptors: Path) -> None:
     some = columns(("id", D.INT()))
     with pytest.raises(FormatError, match=r"expected a message of shop\.Order"):
         made(descriptors).reader(some).deserialize(b"\xff\xff")

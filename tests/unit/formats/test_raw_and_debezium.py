@@ -113,10 +113,10 @@ def test_messages_may_carry_their_schema():
         (b"{", "expected JSON"),
     ],
 )
-def test_what_is_no_whole_event_is_refused_or_left_out(message, problem):
+def test_incomplete_events_are_refused_or_skipped(message, problem):
     with pytest.raises(FormatError, match=problem):
         DebeziumJsonDeserializationSchema(ITEM).deserialize(message)
-    # A field that is wrong is None, as in Flink; what is no event is left out.
+    # A field that is wrong is None, as in Flink; what is not an event is left out.
     expected = [Row(None, None)] if problem == "field 'id'" else []
     assert DebeziumJsonDeserializationSchema(ITEM, ignore_parse_errors=True).deserialize(message) == expected
 

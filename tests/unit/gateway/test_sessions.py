@@ -462,7 +462,7 @@ def test_a_closed_session_starts_nothing(client: Client) -> None:
         session.submit("SHOW TABLES")
 
 
-def test_a_script_runs_in_the_background_in_a_session_of_its_own(
+def test_a_script_runs_in_the_background_in_its_own_session(
     client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "headrace.gateway.sessions")

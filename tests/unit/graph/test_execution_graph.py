@@ -230,7 +230,7 @@ def test_the_cause_of_a_failure_stays() -> None:
     )
 
 
-def test_the_story_of_a_job_that_restarts_for_ever_stays_short() -> None:
+def test_the_story_of_a_job_that_restarts_forever_stays_short() -> None:
     graph, _ = make_graph()
     for now in range(100):
         graph.set_job_status(J.RUNNING, now)

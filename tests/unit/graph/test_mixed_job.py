@@ -68,7 +68,7 @@ def test_a_job_of_streams_alone_is_one_part(env):
     assert is_one_stream(job)
 
 
-def test_a_part_of_tables_is_no_job_of_levels(env):
+def test_a_part_of_tables_is_not_divided_into_levels(env):
     t_env = StreamTableEnvironment.create(env)
     table = t_env.from_data_stream(env.from_collection([("a", 1)], ROW))
     t_env.to_changelog_stream(t_env.sql_query(f"SELECT DISTINCT k FROM {table}")).print()

@@ -96,7 +96,7 @@ def test_side_outputs_are_tagged_edges() -> None:
     ]
 
 
-def test_two_inputs_are_told_apart() -> None:
+def test_two_inputs_are_distinguished() -> None:
     program = Program()
     left, right, more = program.source("l"), program.source("r"), program.source("m")
     program.co(left, program.union(right, more))

@@ -91,7 +91,7 @@ def test_two_nodes_may_not_share_a_uid():
 
 def test_a_node_reads_only_what_stands_before_it():
     first, second, _ = nodes()
-    with pytest.raises(InvalidTopologyError, match="stands behind it"):
+    with pytest.raises(InvalidTopologyError, match="comes after it"):
         build([TableNode(second.declaration, "count", (TableInput(1, Fragment((), (USER,))),)), first])
 
 

@@ -1,4 +1,4 @@
-"""Results in a cell: drawn while rows arrive, and once more at the end."""
+"""Results in a cell: drawn while rows arrive, and again at the end."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class _Rows(Iterator[Row]):
     def __next__(self) -> Row:
         for row in self._rows:
             return row
-        self._handle.has_rows.wait(timeout=30)  # a query that goes on: its rows are shown meanwhile
+        self._handle.has_rows.wait(timeout=30)  # a query that continues: its rows are shown meanwhile
         raise self._end or StopIteration
 
     def close(self) -> None:

@@ -177,7 +177,7 @@ def test_a_wall_clock_shows_the_same_time_in_every_zone(time):
     assert computed(f"unix_timestamp({time})", is_utc=False) == seconds
 
 
-def test_milliseconds_of_several_times_are_no_text_of_the_planner():
+def test_milliseconds_of_several_times_are_not_texts_of_the_planner():
     sql = millis("`t`", TimestampType(3), is_utc=False)
     assert expression(sql.replace("minute(`t`)", "minute(`z`)"), TYPES, is_utc=False) is None
     assert expression(sql.replace("`t`", "`z`"), TYPES, is_utc=False) is None

@@ -30,13 +30,13 @@ def continued(function: Any, stored: bytes | None, opened: dict[str, Any]) -> di
     return vars(other)
 
 
-def test_fields_that_nobody_changed_are_not_stored() -> None:
+def test_unchanged_fields_are_not_stored() -> None:
     function = SimpleNamespace(count=0, names=["a"], table={"a": [1]}, rest=SimpleNamespace(n=1))
     fields = remember(function)
     assert fields.end() == (None, [], [])
 
 
-def test_names_bound_anew_go_on_here_and_elsewhere() -> None:
+def test_rebound_names_are_kept_here_and_on_other_workers() -> None:
     function = SimpleNamespace(count=0, name="a")
     fields = remember(function)
     function.count += 1
@@ -196,7 +196,7 @@ def test_what_is_large_when_open_ends_is_reference_data() -> None:
     function.model[0] = 1
     assert fields.end() == (None, [], ["table"])
     fields.begin(None)
-    function.model = np.ones(100_000)  # bound anew: kept, whatever its size
+    function.model = np.ones(100_000)  # bound again: kept, whatever its size
     stored, _, _ = fields.end()
     assert len(stored or b"") > 800_000
 

@@ -84,7 +84,7 @@ def test_rows_go_to_the_subtask_that_has_their_key_group():
     assert sorted(rows, key=lambda row: row["v"]) == ROWS.to_pylist()
 
 
-def test_the_order_in_which_rows_came_is_told():
+def test_the_order_in_which_rows_arrived_is_shown():
     each = packed(InputSpec(0, 0, (), items=(WITH_SEQUENCE,)))
     (inputs, *_) = received(each, ROWS.slice(0, 2), ROWS.slice(2, 2))
     assert inputs[0].column("__sequence").to_pylist() == [0, 1, 1 << 33, (1 << 33) + 1]
@@ -318,7 +318,7 @@ def test_a_sink_gets_rows_as_they_are():
     assert rows.equals(ROWS)
 
 
-def test_a_sink_that_goes_by_keys_is_told_that_a_replaced_row_is_gone():
+def test_a_keyed_sink_gets_a_delete_for_a_replaced_row():
     kinds = [kind.value for kind in RowKind]
     rows = ROWS.slice(0, len(kinds)).append_column(KIND, pa.array(kinds, pa.int8()))
     each = replace(packed(), source=(*packed().source, (KIND, pa.int8())), goes_by_keys=True)

@@ -16,7 +16,7 @@ from headrace.operators.context import OperatorContext, TaskPlace
 from headrace.operators.io import SourceDeclaration, SourceTask
 from tests.unit.runtime.fakes import SplitsReader, SplitsSource
 
-#: Every number is its own timestamp, and time is right behind it.
+#: Every number is its own timestamp, and time is right after it.
 BY_VALUE = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: value)
 
 
@@ -106,7 +106,7 @@ def test_time_does_not_go_back_with_the_next_split() -> None:
 
 
 @pytest.mark.parametrize("moves", [False, True])
-def test_time_goes_on_where_it_stood_in_the_next_epoch(moves: bool) -> None:
+def test_time_continues_where_it_stood_in_the_next_epoch(moves: bool) -> None:
     recorded = side_by_side(a=[1, 2, 3, 4], b=[10, 20, 30])
     recorded.run(("a", 0, 2), ("b", 0, 1))
     recorded.end_epoch()
@@ -373,7 +373,7 @@ class AtTensWithPauses(AtTens):
 
 @pytest.mark.parametrize("batch_records", [1, 2, 3, 5, 100])
 @pytest.mark.parametrize("cut", [None, 1, 4, 6])
-def test_a_watermark_that_follows_from_a_record_stands_right_behind_it(
+def test_a_watermark_that_follows_from_a_record_stands_right_after_it(
     batch_records: int, cut: int | None
 ) -> None:
     numbers = [10, 3, 20, 40, 5, 30, 41, 49, 50, 60, 8]

@@ -72,7 +72,7 @@ def test_strings_are_cut_and_filled_to_their_type() -> None:
     assert emit(Call("CAST", (operand,), T.CHAR(3)), ["x"]) == "rpad(x, 3, ' ')"
 
 
-def test_python_functions_and_unknown_ones_are_no_spark_sql() -> None:
+def test_python_functions_and_unknown_functions_are_not_spark_sql() -> None:
     function = UserFunction("f", FunctionKind.SCALAR, print, None, T.INT())
     for expression in (UserCall(function, (), T.INT()), Call("OUTER", (), T.INT())):
         with pytest.raises(InvariantViolation):

@@ -179,7 +179,7 @@ def test_distinct_groups_by_every_column():
     ]
 
 
-def test_columns_that_nobody_reads_do_not_reach_a_join():
+def test_unused_columns_do_not_reach_a_join():
     node = project(join(table(), table("b")), 1)
 
     assert drawn(optimize_logical(node)) == [
@@ -192,7 +192,7 @@ def test_columns_that_nobody_reads_do_not_reach_a_join():
     ]
 
 
-def test_results_that_nobody_reads_are_not_aggregated():
+def test_unused_results_are_not_aggregated():
     calls = (
         AggregateCall("COUNT", (), DataTypes.BIGINT(False)),
         AggregateCall("MAX", (ref(table(), 2),), table().schema[2].type),
@@ -207,7 +207,7 @@ def test_results_that_nobody_reads_are_not_aggregated():
     ]
 
 
-def test_a_row_number_with_a_limit_is_a_rank_and_its_number_is_left_out_if_nobody_reads_it():
+def test_a_row_number_with_a_limit_is_a_rank_and_an_unused_number_is_left_out():
     top = where(numbered(table(), [0], 1, ascending=False), "LESS_THAN", 3, 4)
 
     with_number, without = plan(top), plan(project(top, 0, 1))
@@ -232,7 +232,7 @@ def test_a_row_number_without_an_end_is_refused():
         plan(where(numbered(table(), [0], 1), "GREATER_THAN", 3, 2))
 
 
-def test_a_row_number_that_nobody_asks_about_is_one_of_all_rows():
+def test_a_row_number_without_a_limit_numbers_all_rows():
     assert "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW" in lines(plan(numbered(table(), [0], 1)))[1]
 
 

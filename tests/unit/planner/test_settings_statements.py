@@ -46,6 +46,6 @@ def test_reset(text, key):
         ("SET k", "expected '='"),
     ],
 )
-def test_what_is_no_setting_is_refused(text, message):
+def test_a_value_that_is_not_a_setting_is_refused(text, message):
     with pytest.raises(SqlParseError, match=message):
         parse_statement(text)

@@ -1,4 +1,4 @@
-"""Time attributes behind joins: what Flink 2.3 says of the same statements, except where a comment says otherwise."""
+"""Time attributes after joins: what Flink 2.3 says of the same statements, except where a comment says otherwise."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_the_order_of_time_ends_at_a_regular_join_too(streaming: TableEnvironmen
         "ON L.k = R.k AND L.window_start = R.window_start GROUP BY L.window_start, L.window_end",
     ],
 )
-def test_rows_of_windows_are_grouped_as_others_behind_a_regular_join(streaming: TableEnvironment, query: str):
+def test_rows_of_windows_are_grouped_as_others_after_a_regular_join(streaming: TableEnvironment, query: str):
     plan = physical(streaming, query)
     assert "GroupAggregate" in plan
     assert "WindowAggregate" not in plan
@@ -196,7 +196,7 @@ def test_an_interval_join_of_the_table_api(streaming: TableEnvironment):
         "SELECT k, ts FROM a INTERSECT SELECT k, ts FROM b",
     ],
 )
-def test_joins_that_are_no_interval_joins_are_regular_ones(streaming: TableEnvironment, query: str):
+def test_joins_that_are_not_interval_joins_are_regular_ones(streaming: TableEnvironment, query: str):
     assert "Join(" in physical(streaming, query)
 
 

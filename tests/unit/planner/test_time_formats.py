@@ -31,7 +31,7 @@ def test_a_text_may_be_longer_than_its_format_or_have_fewer_digits(
     assert read_attempts("t", shown, pattern) == attempts
 
 
-def test_a_format_that_is_no_constant_is_left_to_spark() -> None:
+def test_a_format_that_is_not_a_constant_is_left_to_spark() -> None:
     assert read_attempts("t", "f", None) == [("t", "f")]
     assert formatted("t", "f", None) == "date_format(t, f)"
 

@@ -252,7 +252,7 @@ def buffer(producer: int, *values: int) -> tuple[Header, bytes]:
 
 
 def test_buffers_of_another_epoch_are_noted_as_they_are() -> None:
-    """One that a barrier has overtaken, and one that came behind the barrier before the task's epoch ended."""
+    """One that a barrier has overtaken, and one that came after the barrier before the task's epoch ended."""
     script = ScriptWriter(10_000)
     script.begin_epoch()
     script.buffer(*buffer(0, 1))

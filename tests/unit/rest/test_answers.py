@@ -129,7 +129,7 @@ def test_a_failure_is_in_the_exception_history(cluster: RestCluster) -> None:
     assert "poisoned" in result["failure-cause"]["stack-trace"]
 
 
-def test_what_failed_with_the_first_is_beside_it(cluster: RestCluster, running: LiveJob) -> None:
+def test_other_failures_are_shown_next_to_the_first(cluster: RestCluster, running: LiveJob) -> None:
     operator = running.master.job.vertices[1].operators[0].name
     first = JobExecutionError("first", operator=operator, subtask=0)
     other = JobExecutionError("other", operator=operator, subtask=1)
@@ -360,5 +360,5 @@ def test_subtasks_say_how_late_barriers_and_watermarks_are(running, cluster):
     assert set(found) == set(wanted)
     assert all(value >= 0 for value in found.values())
     watermark = int(cluster.get(f"{base}?get=currentInputWatermark")[0]["value"])
-    # Both are asked one after the other, and time goes on.
+    # Both are asked one after the other, and time advances.
     assert 0 <= cluster.dispatcher.now_ms() - watermark - found["watermarkLag"] < 60_000

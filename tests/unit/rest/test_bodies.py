@@ -19,6 +19,6 @@ def test_a_whole_number_may_be_written_as_a_fraction(position: str) -> None:
 
 
 @pytest.mark.parametrize("position", ["3.5", "-1.0", '"3"', "true", "1e999"])
-def test_what_is_no_whole_number_is_refused(position: str) -> None:
+def test_a_value_that_is_not_a_whole_number_is_refused(position: str) -> None:
     with pytest.raises(RestError, match="invalid body"):
         read(f'{{"statement": "SE", "position": {position}}}')

@@ -16,7 +16,7 @@ from headrace.runtime.job.dispatcher import LiveJob
 from tests.unit.rest.conftest import RestCluster, counting, wait_until
 
 
-def test_epochs_are_told_by_their_parts_with_checkpoints_behind_them(
+def test_epochs_are_shown_by_their_parts_with_the_checkpoints_after_them(
     cluster: RestCluster, running: LiveJob
 ) -> None:
     path = f"/jobs/{running.job_id}/epochs"
@@ -58,7 +58,7 @@ def test_the_pulse_has_every_vertex_with_its_level(cluster: RestCluster, running
     assert pulse[0]["records-out-per-second"] > 0
 
 
-def test_state_is_told_by_operator(cluster: RestCluster, running: LiveJob) -> None:
+def test_state_is_reported_by_operator(cluster: RestCluster, running: LiveJob) -> None:
     path = f"/jobs/{running.job_id}/headrace/state"
     wait_until(lambda: any(each["keyed-size"] for each in cluster.get(path)["operators"]), "state")
     keyed = [each for each in cluster.get(path)["operators"] if each["keyed-size"]]

@@ -55,7 +55,7 @@ def test_an_address_of_the_network_needs_a_token() -> None:
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "localhost", "::1", "127.1.2.3"])
-def test_this_machine_alone_needs_none(address: str) -> None:
+def test_a_server_on_loopback_needs_no_token(address: str) -> None:
     assert RestSettings.from_configuration(Configuration({"rest.bind-address": address})).is_loopback
 
 

@@ -77,7 +77,7 @@ def test_a_program_says_why_its_job_in_a_session_was_started_again(
     assert caplog.text.count("job 'counting' restarts: worker 3 was lost") == 1
 
 
-def test_nobody_there_is_said() -> None:
+def test_an_unreachable_server_is_reported() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         client = RestClient("127.0.0.1", taken.getsockname()[1], timeout_s=2)
@@ -145,7 +145,7 @@ def test_ports_are_those_of_flinks_options(options: dict[str, str], ports: tuple
 
 
 @pytest.mark.parametrize("text", ["", "x", "9-8", "70000", "1-2-3"])
-def test_what_is_no_port_is_refused(text: str) -> None:
+def test_a_value_that_is_not_a_port_is_refused(text: str) -> None:
     with pytest.raises(ConfigurationError, match=r"rest\.bind-port"):
         Configuration({"rest.bind-port": text})
 
@@ -211,7 +211,7 @@ def test_addresses_are_read(address: str | None, url: str) -> None:
 
 
 @pytest.mark.parametrize("address", ["", "a:b", "ftp://x", "x:99999", "x/y"])
-def test_what_is_no_address_is_refused(address: str) -> None:
+def test_a_value_that_is_not_an_address_is_refused(address: str) -> None:
     with pytest.raises(ConfigurationError, match="expected an address"):
         RestClient.of(Configuration(), address)
 
@@ -269,7 +269,7 @@ def get(path: str, *headers: bytes) -> bytes:
     return b"\r\n".join(lines) + b"\r\n\r\n"
 
 
-def test_what_is_asked_again_is_answered_anew(asker: Asker, cluster: RestCluster) -> None:
+def test_a_repeated_request_gets_a_new_answer(asker: Asker, cluster: RestCluster) -> None:
     states = []
     for _ in range(3):
         states += [asker.ask(get("/jobs"))[1], asker.ask(get("/jobs"))[1]]

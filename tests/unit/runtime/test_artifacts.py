@@ -210,7 +210,7 @@ def test_a_tar_file_writes_nothing_outside_of_its_directory(tmp_path: Path, name
     assert all(path.is_relative_to(target.resolve()) for path in inside)
 
 
-def test_what_is_no_archive_is_said(tmp_path: Path) -> None:
+def test_an_invalid_archive_is_reported(tmp_path: Path) -> None:
     with pytest.raises(JobDefinitionError, match=r"'notes' is neither a zip nor a tar file"):
         unpack(write(tmp_path / "notes.txt", "hello"), "notes", tmp_path)
     with pytest.raises(JobDefinitionError, match=r"'a.zip' cannot be unpacked"):

@@ -81,7 +81,7 @@ def ids(kind: str) -> list[int]:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_functions_are_told_of_complete_checkpoints(mode: str, tmp_path: Path) -> None:
+def test_functions_are_notified_of_complete_checkpoints(mode: str, tmp_path: Path) -> None:
     run(Listening(), mode, tmp_path)
     complete = ids("complete")
     assert len(complete) >= 3
@@ -91,7 +91,7 @@ def test_functions_are_told_of_complete_checkpoints(mode: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_functions_are_told_of_checkpoints_that_were_given_up(
+def test_functions_are_notified_of_aborted_checkpoints(
     mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write, failed = Checkpointing._write, []

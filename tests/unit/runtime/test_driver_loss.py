@@ -108,7 +108,7 @@ def driver(tmp_path: Path) -> Driver:
 # -- damage --------------------------------------------------------------------------------------------
 
 
-def test_the_next_driver_goes_on_from_the_newest_checkpoint(driver: Driver) -> None:
+def test_the_next_driver_continues_from_the_newest_checkpoint(driver: Driver) -> None:
     driver.lose()
     read_before = driver.job.progress.records
     driver.start().wait()
@@ -131,7 +131,7 @@ def test_past_a_damaged_checkpoint_the_one_before_is_used_and_said_loudly(
     assert f"checkpoint {newest.name[4:]} is ignored by recovery" in left_out
     assert f"recovery goes back to checkpoint {before.name[4:]}" in goes_back
     assert str(newest) in goes_back
-    # Nothing is lost; what was published behind the older checkpoint comes again.
+    # Nothing is lost; what was published after the older checkpoint comes again.
     assert driver.output() >= Counter(COUNTED)
     assert set(driver.output()) == set(COUNTED)
 
@@ -166,7 +166,7 @@ def test_a_job_whose_checkpoints_are_all_damaged_does_not_start_over_by_itself(d
     assert len(driver.checkpoints()) == 2, "nothing was deleted"
 
 
-def test_a_checkpoint_that_was_not_completed_is_no_cause_for_alarm(
+def test_an_incomplete_checkpoint_is_not_reported_as_damaged(
     driver: Driver, caplog: pytest.LogCaptureFixture
 ) -> None:
     driver.lose()

@@ -66,7 +66,7 @@ class _Count(AggregateFunction):
 
 @pytest.mark.parametrize("is_exchanged", [False, True], ids=["at-the-source", "behind-an-exchange"])
 def test_no_watermark_stands_where_a_probe_cuts_the_input(is_exchanged: bool) -> None:
-    """Time runs backwards, so each record behind a watermark would be late."""
+    """Time runs backwards, so each record after a watermark would be late."""
 
     def counted(env: StreamExecutionEnvironment) -> DataStream:
         strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(1))

@@ -109,7 +109,7 @@ def test_a_live_job_follows_its_load_and_gives_the_same() -> None:
     assert seen[:4] == [1, 2, 4, 1]
 
 
-def test_no_load_is_no_reason_to_shrink_if_nothing_was_measured() -> None:
+def test_a_job_does_not_shrink_if_nothing_was_measured() -> None:
     job = graph(4)
     scaler = Autoscaler(AutoscalerSettings(window_ms=1_000, cooldown_ms=0), job, 0, is_live=True)
     present = {vertex.vertex_id: vertex.parallelism for vertex in job.vertices}
@@ -118,7 +118,7 @@ def test_no_load_is_no_reason_to_shrink_if_nothing_was_measured() -> None:
     assert scaler.decide(present, 64, 5_001) is not None
 
 
-def test_time_behind_the_last_barrier_does_not_count_as_idle() -> None:
+def test_time_after_the_last_barrier_does_not_count_as_idle() -> None:
     scaler = Autoscaler(AutoscalerSettings(window_ms=10_000), graph(1), 0, is_live=True)
     scaler.observe(4.0, 5.0, 5_000)
     assert scaler.utilization(9_000) == pytest.approx(0.8)

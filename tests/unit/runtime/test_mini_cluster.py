@@ -110,7 +110,7 @@ def test_what_was_pickled_runs_too() -> None:
     assert finished.output == [0, 3, 6, 9]
 
 
-def test_faults_strike_where_they_are_told_to() -> None:
+def test_faults_strike_where_they_are_planned() -> None:
     faults = {TaskAttempt(2, 1, 0): Fault.BEFORE, TaskAttempt(2, 1, 0, attempt=1): Fault.AFTER}
     finished = run(counting, max_records=2, faults=faults)
     failures = finished.job.cluster.failures

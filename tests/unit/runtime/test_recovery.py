@@ -257,7 +257,7 @@ def test_a_job_is_given_up_when_the_strategy_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_faults_of_all_kinds_beside_checkpoints(seed: int, tmp_path: Path) -> None:
+def test_faults_of_all_kinds_with_checkpoints(seed: int, tmp_path: Path) -> None:
     options = {**EVERY_EPOCH, **RESTARTS, "restart-strategy.fixed-delay.attempts": 100}
     run(
         counting,
@@ -324,7 +324,7 @@ def test_fields_come_back_from_a_savepoint_even_if_the_program_is_another_elsewh
     assert {max(pairs) for pairs in by_key(counted)} == {max(pairs) for pairs in by_key(COUNTED)}
 
 
-def test_fields_start_anew_at_another_parallelism_and_do_not_keep_an_operator_in_the_program(
+def test_fields_start_again_at_another_parallelism_and_do_not_keep_an_operator_in_the_program(
     tmp_path: Path,
 ) -> None:
     savepoint = stop_in_the_middle(counting_in_fields, tmp_path, parallelism=2, sink=str(tmp_path))
@@ -405,7 +405,7 @@ def start_failing_while_written(events: tuple[threading.Event, threading.Event],
 
     def watch(summary: Any) -> None:
         if summary.epoch == 2 and not begun.is_set():
-            wait_for_checkpoints(running.result(10).job)  # so that the second one is begun behind this epoch
+            wait_for_checkpoints(running.result(10).job)  # so that the second one is begun after this epoch
         elif summary.epoch == 3 and not goes_on.is_set():
             assert begun.wait(10)
             goes_on.set()

@@ -265,7 +265,7 @@ def endless(env: StreamExecutionEnvironment) -> DataStream:
     return stream.key_by(lambda n: n % 7).map(lambda n: n).uid("map")
 
 
-def test_a_client_takes_a_savepoint_and_the_job_goes_on(tmp_path: Path):
+def test_a_client_takes_a_savepoint_and_the_job_continues(tmp_path: Path):
     client = client_of(endless, MarkedSink(str(tmp_path)))
     path = client.trigger_savepoint(str(tmp_path / "here")).result()
     assert Path(path).parent == tmp_path / "here"
@@ -286,7 +286,7 @@ def test_a_client_takes_savepoints_where_the_options_say(tmp_path: Path):
     assert client.get_job_status().result() is JobStatus.FINISHED
 
 
-def test_a_client_that_names_no_place_where_none_is_configured_is_told_so(tmp_path: Path):
+def test_a_savepoint_without_a_directory_is_refused_with_the_option_to_set(tmp_path: Path):
     client = client_of(endless, MarkedSink(str(tmp_path)))
     for ask in (client.trigger_savepoint, lambda: client.stop_with_savepoint(True)):
         with pytest.raises(HeadraceError, match="no directory is given for a savepoint") as refused:
@@ -324,7 +324,7 @@ def test_a_job_that_is_over_takes_no_savepoint(tmp_path: Path):
 # --- the last epoch -------------------------------------------------------------------------------
 
 
-def test_the_last_epoch_is_told_whether_a_snapshot_may_follow(tmp_path: Path):
+def test_the_last_epoch_knows_whether_a_snapshot_may_follow(tmp_path: Path):
     """Without checkpoints nothing reads the state that a bounded job ends with."""
     without = run(counting, max_records=4).job
     with_checkpoints = run(

@@ -244,7 +244,7 @@ class Marks(WatermarkGenerator):
 def test_what_is_late_for_watermarks_of_records_depends_on_nothing_but_the_stream(
     batch_records: int, window_parallelism: int, is_shared: bool, is_in_the_middle: bool, max_records: int
 ) -> None:
-    """The watermark is where Flink has it: right behind the record that carries it."""
+    """The watermark is where Flink has it: right after the record that carries it."""
     [stream_of] = events(seed=5, splits=1, disorder=90).values()
     program = Program(model.Tumbling(15), model.EventTime())
     expected = program.make_model()
@@ -324,7 +324,7 @@ class Watches(ProcessFunction):
         yield self.subtask, ctx.timer_service().current_watermark(), value[3]
 
 
-def test_watermarks_never_go_back_and_no_record_is_behind_them(parallelism: int, max_records: int) -> None:
+def test_watermarks_never_go_back_and_no_record_is_late(parallelism: int, max_records: int) -> None:
     splits = events(seed=3)
 
     def flow(env: StreamExecutionEnvironment) -> DataStream:
@@ -437,7 +437,7 @@ def wait_for_polls(started: Run, polls: int = 5) -> None:
 
 
 class Reminds(KeyedProcessFunction):
-    """Reminds of every record a minute later, and once more after another."""
+    """Reminds of every record a minute later, and again after another."""
 
     def process_element(self, value: str, ctx: Any) -> None:
         service = ctx.timer_service()
@@ -652,7 +652,7 @@ class Shared:
 class Forgets(KeyedProcessFunction):
     """Counts visits in three kinds of state that all end 100 ms after they were written.
 
-    A record is (key, how far the clock goes on after it).
+    A record is (key, how far the clock advances after it).
     """
 
     def open(self, runtime_context: Any) -> None:

@@ -21,7 +21,7 @@ def _on_the_mini_cluster() -> Iterator[None]:
         yield
 
 
-def test_totals_go_on_where_the_first_version_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_totals_continue_where_the_first_version_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(example, "LIMIT", 0)
     savepoint = example.run_first_version(str(tmp_path), READINGS)
     before = example.totals_in(savepoint)

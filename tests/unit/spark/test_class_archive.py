@@ -75,7 +75,7 @@ def test_another_java_has_an_archive_of_its_own(environment: dict[str, str]) -> 
     assert after.name.split(".")[0] != before.name.split(".")[0]
 
 
-def test_archives_that_nobody_used_for_months_are_removed(environment: dict[str, str]) -> None:
+def test_archives_unused_for_months_are_removed(environment: dict[str, str]) -> None:
     archive_options("streams", "", environment)
     cache = Path(os.environ["XDG_CACHE_HOME"], "headrace")
     old = cache / "classes-0123456789abcdef-streams.jsa"

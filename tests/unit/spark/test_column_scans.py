@@ -1,4 +1,4 @@
-"""What workers read of a scan whose rows Spark goes on with."""
+"""What workers read of a scan whose rows Spark continues with."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ def test_what_a_killed_process_leaves_is_swept(home: Path, tmp_path: Path) -> No
     assert sweep([str(places)]) == [found.path]
 
 
-def test_what_nobody_takes_ends(spark: EarlySpark) -> None:
+def test_results_that_are_not_fetched_are_discarded(spark: EarlySpark) -> None:
     spark.abandon()
     assert spark.process.wait(10) is not None
 
@@ -199,7 +199,7 @@ def test_spark_of_a_cluster_is_not_started_early(monkeypatch: pytest.MonkeyPatch
     assert early_start._begun == []
 
 
-def test_secrets_are_no_words_of_the_command(
+def test_secrets_are_not_in_the_command_line(
     home: Path, asked: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     configuration = Configuration({"spark.hadoop.fs.s3a.secret.key": "abc"})

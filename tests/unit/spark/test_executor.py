@@ -122,7 +122,7 @@ def test_watchers_see_jobs_while_they_watch(spark):
     assert seen == [job]
 
 
-def test_it_is_known_whether_anybody_asked_for_the_result(spark):
+def test_a_client_knows_whether_its_result_was_requested(spark):
     job = submit(spark)
     job._master.end.set_result(None)
     assert not job.is_result_asked
@@ -132,7 +132,7 @@ def test_it_is_known_whether_anybody_asked_for_the_result(spark):
     assert job.is_result_asked
 
 
-def test_the_end_of_a_job_is_told_even_if_its_files_cannot_be_removed(spark, monkeypatch):
+def test_the_end_of_a_job_is_reported_even_if_its_files_cannot_be_removed(spark, monkeypatch):
     job = submit(spark)
 
     def fail(_: str) -> None:
@@ -161,7 +161,7 @@ def test_what_spark_says_when_it_cannot_take_a_job_is_put_into_words(spark, monk
 
 @pytest.fixture
 def available(tmp_path):
-    """Options of a job that another driver can go on with."""
+    """Options of a job that another driver can continue with."""
     return {
         "high-availability.type": "filesystem",
         "high-availability.storageDir": str(tmp_path / "ha"),

@@ -69,7 +69,7 @@ def test_an_executor_says_the_most_that_it_had() -> None:
     )
 
 
-def test_where_nobody_looks_at_processes_nothing_is_said_of_python() -> None:
+def test_without_process_metrics_the_memory_of_python_is_not_reported() -> None:
     assert reported_usage(Reported({"JVMHeapMemory": 100})).python_used is None
 
 

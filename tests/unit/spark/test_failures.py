@@ -30,7 +30,7 @@ TASK = (
 )
 
 
-def test_what_a_query_raises_is_told_as_it_is_with_the_way_out():
+def test_errors_of_a_query_are_shown_with_their_hint():
     raised = (
         "a.b.SparkRuntimeException: [USER_RAISED_EXCEPTION] cannot CAST a string to INT: x SQLSTATE: P0001"
     )
@@ -75,7 +75,7 @@ def test_a_worker_that_ends_in_the_middle_of_what_it_says_is_lost():
     assert type(recover(f"{TASK}java.io.EOFException\n\tat a.b.C(D.java:1)")) is TaskLostError
 
 
-def test_of_a_chain_of_tracebacks_of_a_worker_the_last_one_is_told():
+def test_the_last_of_a_workers_chained_tracebacks_is_shown():
     error = recover(
         "An exception was thrown from the Python worker:\nTraceback (most recent call last):\n"
         "  File \"a.py\", line 1, in b\npyarrow.lib.ArrowInvalid: Could not convert 'x'\n\n"
@@ -109,7 +109,7 @@ def test_a_record_in_the_text_of_an_error_cannot_run_code_in_the_driver(tmp_path
     assert not (tmp_path / "attacked").exists()
 
 
-def test_the_error_of_the_worker_is_found_behind_a_record_that_looks_like_one(tmp_path: Path):
+def test_the_error_of_the_worker_is_found_after_a_record_that_looks_like_one(tmp_path: Path):
     record = forged(tmp_path / "attacked")
     original = UserFunctionError.from_exception(ValueError(f"not a number: {record}"), record=record)
     text = f"{TASK}Traceback ...\nValueError: not a number: {record}\n{carry(original)}"

@@ -66,7 +66,7 @@ def test_values_of_the_declared_type_pass(value, arrow):
         ("2024-02-29", pa.timestamp("us"), r"answer returned '2024-02-29', which is not TIMESTAMP\(6\)"),
     ],
 )
-def test_a_value_of_another_type_is_told_with_the_arguments(value, arrow, message):
+def test_a_value_of_another_type_is_reported_with_the_arguments(value, arrow, message):
     with pytest.raises(UserFunctionError, match=message) as error:
         returning(value, arrow)("x")
 

@@ -47,7 +47,7 @@ def test_a_driver_ends_when_its_java_process_is_killed() -> None:
         java.stdout.close()
 
 
-def test_a_driver_that_starts_java_itself_watches_nobody() -> None:
+def test_a_driver_that_starts_java_itself_watches_no_process() -> None:
     before = threading.active_count()
     end_with_java({})
     assert threading.active_count() == before

@@ -48,7 +48,7 @@ def test_lines_come_out_whole_and_greetings_do_not():
     assert shown == "in worker: 1\nlast words"
 
 
-def test_what_is_no_text_does_not_stop_the_rest():
+def test_output_that_is_not_text_does_not_stop_the_rest():
     assert forward(b"\xff\xfe\n", b"after\n", to=io.StringIO()).endswith("\nafter\n")
 
 

@@ -129,7 +129,7 @@ def test_a_spark_of_the_programs_own_runs_epochs(
     assert in_epochs_because(endless_job, caplog, {}).startswith("its Spark was not started by headrace")
 
 
-def test_a_setting_of_a_spark_that_runs_already_is_no_reason_to_refuse_who_did_not_ask(
+def test_a_setting_of_a_running_spark_is_accepted_if_the_job_does_not_set_it(
     endless_job: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     running = context({**OUR_SPARK, "spark.speculation": "true"}, "local[64]")

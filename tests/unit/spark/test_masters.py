@@ -38,7 +38,7 @@ def test_a_master_says_who_runs_spark(master: str, manager: ClusterManager) -> N
 
 
 @pytest.mark.parametrize("master", ["", "here", "local[x]", "host:7077", "mesos://host", "spark://"])
-def test_what_is_no_master_is_refused_with_those_there_are(master: str) -> None:
+def test_an_invalid_master_is_refused_with_the_list_of_valid_ones(master: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
         check_master(master)
     assert "spark://HOST:PORT" in str(refused.value)
@@ -73,7 +73,7 @@ def test_a_driver_that_spark_has_started_on_yarn_needs_no_configuration_of_hadoo
     check_master("yarn", environment={"PYSPARK_GATEWAY_PORT": "45001"})
 
 
-def test_nobody_is_called_for_other_masters() -> None:
+def test_other_masters_are_not_connected_to() -> None:
     network = Network()
     for master in ("local[2]", "k8s://https://host:6443"):
         check_master(master, connect=network)

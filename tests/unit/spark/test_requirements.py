@@ -1,4 +1,4 @@
-"""Settings of Spark that epochs rely on: refused, or set anew, whoever has started Spark."""
+"""Settings of Spark that epochs rely on: refused, or set again, whoever has started Spark."""
 
 from __future__ import annotations
 
@@ -66,7 +66,9 @@ def test_a_local_context_as_spark_makes_it_is_taken(master: str) -> None:
 @pytest.mark.parametrize(
     ("key", "value"), [("spark.sql.ansi.enabled", "true"), ("spark.sql.files.ignoreCorruptFiles", "true")]
 )
-def test_sql_settings_that_change_what_queries_mean_are_refused_or_set_anew(key: str, value: str) -> None:
+def test_sql_settings_that_change_the_meaning_of_queries_are_refused_or_overridden(
+    key: str, value: str
+) -> None:
     with pytest.raises(ConfigurationError, match=f"{key} must be false .* got true"):
         check_asked({key: value})
     conf = SparkConf(loadDefaults=False).set(key, value)

@@ -74,7 +74,7 @@ def test_how_a_cluster_is_reached_is_left_to_the_user(tmp_path: Path, master: st
     assert not {"spark.driver.bindAddress", "spark.driver.host", "spark.authenticate"} & set(settings)
 
 
-def test_secrets_are_no_words_of_the_command_that_starts_spark(
+def test_secrets_are_not_in_the_command_line_that_starts_spark(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[SparkConf] = []

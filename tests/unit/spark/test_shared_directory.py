@@ -77,7 +77,7 @@ def test_files_of_another_driver_are_not_taken_for_ours(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("failing", ["read_file", "write_new_file"])
-def test_storage_that_does_not_answer_is_no_reason_to_refuse_a_job(
+def test_storage_that_does_not_answer_is_not_a_reason_to_refuse_a_job(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
 ) -> None:
     """It is a failure like others: the epoch is tried again."""

@@ -61,7 +61,7 @@ def functions(messages: Messages) -> TableFunctions:
     return TableFunctions("job", None, messages, PLAN)  # type: ignore[arg-type]  # neither code nor Spark is needed
 
 
-def test_rows_of_one_operator_are_packed_with_their_time_and_their_attempts_are_told() -> None:
+def test_packed_rows_of_an_operator_carry_their_time_and_attempts() -> None:
     messages = Messages()
     declaration = TableWatermarkDeclaration(output=(N,), watermark=TableWatermarkSpec("`n`"))
     way = TimedWay(packed("assigner", Where("`n` < 9L")), declaration, "assigner")

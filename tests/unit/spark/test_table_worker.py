@@ -172,7 +172,7 @@ def test_a_reader_that_has_failed_is_closed() -> None:
     assert life == ["made", "opened", "closed"] * 2 + ["made", "opened"]
 
 
-def test_a_reader_whose_rows_nobody_wants_any_more_is_closed() -> None:
+def test_a_reader_whose_rows_are_no_longer_wanted_is_closed() -> None:
     worker = Worker()
     vertex_id, functions = worker.functions(0, SubtaskPlan((Slice(worker.split, 0, 3),)))
     rows = functions.reading(vertex_id, None)([pa.RecordBatch.from_pydict({"id": [0]})])

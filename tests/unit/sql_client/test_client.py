@@ -128,7 +128,7 @@ def test_lines_keep_the_indentation_they_were_typed_with(terminal: Terminal) -> 
     assert "\n  3 |   , v\n" in terminal.errors[0]
 
 
-def test_an_error_is_shown_and_the_client_goes_on(terminal: Terminal) -> None:
+def test_an_error_is_shown_and_the_client_continues(terminal: Terminal) -> None:
     terminal.type("DESCRIBE missing;\rHELP;\rexit;\r")
     assert "'default_catalog.default_database.missing' does not exist" in terminal.errors[0]
     assert "Ctrl-C cancels it" in terminal.printed[0]

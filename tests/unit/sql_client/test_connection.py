@@ -123,7 +123,7 @@ def test_options_of_the_process_count_in_its_client() -> None:
     client.sessions.close()
 
 
-def test_heartbeats_go_on_while_the_gateway_cannot_be_reached_and_end_with_the_session() -> None:
+def test_heartbeats_continue_while_the_gateway_cannot_be_reached_and_end_with_the_session() -> None:
     client = Client()
     asking = Asking(client)
     connection = RemoteConnection(asking)  # type: ignore[arg-type]

@@ -44,7 +44,7 @@ changes = st.dictionaries(st.sampled_from(["count", "last", "ü"]), states, max_
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A file that each example writes anew: write_change replaces what stands there."""
+    """A file that each example writes again: write_change replaces what stands there."""
     return str(tmp_path_factory.mktemp("changes") / "1.change")
 
 
@@ -113,7 +113,7 @@ def test_another_files_content_is_refused(tmp_path: Path) -> None:
         read_change(str(path))
 
 
-def test_nothing_half_written_is_left_beside_the_file(tmp_path: Path) -> None:
+def test_no_partial_file_is_left_next_to_the_file(tmp_path: Path) -> None:
     write_change(str(tmp_path / "new" / "1.change"), as_change({"s": {in_group(0, b"a"): b"1"}}))
     assert [each.name for each in (tmp_path / "new").iterdir()] == ["1.change"]
 

@@ -177,7 +177,7 @@ def test_a_copy_that_stays_open_sees_what_other_processes_do_to_it(
         {1: (1, "one"), 2: (2, "two")},
         {1: (10, "ten"), 3: (3, None)},  # in place
         {key: (key, "x" * 40) for key in range(1_000, 9_000)},  # longer files, and another index
-        {key: None for key in range(1_000, 8_990)},  # mostly dead rows, so that the table is made anew
+        {key: None for key in range(1_000, 8_990)},  # mostly dead rows, so that the table is made again
         {1: None, 4: (4, "four")},
     ]
     chain, model = StateChain("run"), {}
@@ -194,7 +194,7 @@ def test_a_copy_that_stays_open_sees_what_other_processes_do_to_it(
             assert (copy.tables["table"].find(pairs([key_of(key) for key in model])) >= 0).all()
             copy.release()
     (tmp_path / "copy" / "dirty").touch()
-    for copy in (first, second):  # it is built anew, at the same version as before
+    for copy in (first, second):  # it is built again, at the same version as before
         copy.catch_up(chain, range(GROUPS))
         assert contents(copy.tables["table"]) == model
         copy.release()
@@ -209,7 +209,7 @@ def test_only_the_key_groups_of_the_subtask_are_there(tmp_path: Path, copy_at: C
     assert contents(copy.tables["table"]) == {key: (key, None) for key in range(30) if key % 3 == 1}
 
 
-def test_a_copy_that_was_left_half_written_is_made_anew(tmp_path: Path, copy_at: Callable[[Path], TableCopy]):
+def test_a_copy_that_was_left_half_written_is_rebuilt(tmp_path: Path, copy_at: Callable[[Path], TableCopy]):
     name = str(tmp_path / "1.change")
     write_change(name, table_change({"table": row_set({1: (1, "one")})}, GROUPS))
     chain = StateChain("run", (StateFile(name, 0, 1, 0),))

@@ -94,7 +94,7 @@ def test_chunks_of_a_list_sort_by_version() -> None:
 
 
 @given(some_keys, st.binary())
-def test_a_map_entry_keeps_its_key_beside_the_value(map_key: Any, value: bytes) -> None:
+def test_a_map_entry_keeps_its_key_with_the_value(map_key: Any, value: bytes) -> None:
     packed = entries.pack_map_entry(map_key, value)
     assert entries.unpack_map_entry(packed) == (map_key, value)
     assert entries.unpack_map_value(packed) == value

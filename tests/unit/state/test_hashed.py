@@ -23,7 +23,7 @@ def array_of(keys: list[tuple[int, ...]], width: int) -> np.ndarray:
 
 
 @given(keys_of_any_width)
-def test_equal_keys_stand_beside_each_other(some: Keys):
+def test_equal_keys_are_adjacent(some: Keys):
     width, keys = some
     order, begins = together(array_of(keys, width))
     assert sorted(order.tolist()) == list(range(len(keys)))

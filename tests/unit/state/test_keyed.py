@@ -581,7 +581,7 @@ def test_counts_do_not_depend_on_where_epochs_end(
         assert results == [records[: index + 1].count(record) for index, record in enumerate(records)]
 
 
-def test_keys_are_read_together_once_many_were_not_at_hand(tmp_path, monkeypatch):
+def test_keys_are_read_together_after_many_cache_misses(tmp_path, monkeypatch):
     subtask = Subtask(tmp_path)
     for key in "abcd":
         subtask.key(key)

@@ -441,6 +441,6 @@ def test_a_key_that_was_stored_as_a_digest_says_so() -> None:
     assert "KeyDigest(" in repr(digest)
 
 
-def test_bytes_that_are_no_key_are_refused() -> None:
+def test_invalid_key_bytes_are_refused() -> None:
     with pytest.raises(StateError, match="are not an encoded key"):
         decode_key(b"?what")

@@ -171,7 +171,7 @@ def test_it_is_refused_also_where_the_state_was_declared_before_the_first_epoch(
             backend.begin_epoch(store.chain)
 
 
-def test_it_is_known_in_every_part_of_a_state_that_was_cut_anew(store: Store):
+def test_the_schema_is_known_in_every_part_of_redistributed_state(store: Store):
     write(store, WRITTEN, 1, keys=100)
     files = store.chain.files
     for subtask in range(3):

@@ -30,7 +30,7 @@ def table(store: LmdbStore) -> SliceTable:
 
 
 def next_epoch(table: SliceTable, store: LmdbStore, path: Path, chain: StateChain) -> StateChain:
-    """Write the changes down and go on from there."""
+    """Write the changes down and continue from there."""
     version = chain.version + 1
     file = str(path / f"{version}.change")
     size = write_change(file, {"s": table.take_changes(version)})

@@ -95,7 +95,7 @@ def test_an_epoch_without_timers_due_changes_nothing(subtask: Subtask) -> None:
     assert subtask.due(4) == []
     subtask.timers.register(5, "a", None)
     assert subtask.due(4) == []
-    # Registered once more, so it is written once more; there is still one.
+    # Registered again, so it is written again; there is still one.
     subtask.end_epoch()
     assert subtask.stored() == 1
     assert subtask.end_epoch() == {}
@@ -171,7 +171,7 @@ def test_timers_that_are_not_due_are_not_read(subtask: Subtask, monkeypatch: pyt
     assert read < 500, "the first of each key group, and those that are due"
 
 
-def test_long_keys_and_namespaces_are_told_apart(subtask: Subtask) -> None:
+def test_long_keys_and_namespaces_are_distinguished(subtask: Subtask) -> None:
     long = "x" * 400
     timers = [(5, long + "1", None), (5, long + "2", None), (6, "k", long + "1"), (6, "k", long + "2")]
     for timer in timers:

@@ -197,7 +197,7 @@ class Subtask:
 class Model:
     """What may be seen of one state: brute force, and sure only of what Flink promises.
 
-    An entry is a time and the values it may have. What has ended may be gone where something cleans up behind the
+    An entry is a time and the values it may have. What has ended may be gone where something cleans up after the
     scenes; a read finds out, and after it the entry is gone for good.
     """
 
@@ -569,7 +569,7 @@ def test_entries_of_a_map_end_one_by_one(start: Start) -> None:
     assert list(subtask.state.items()) == [(3, None)]
 
 
-def test_a_sum_starts_anew_after_its_end_unless_what_has_ended_is_returned(start: Start) -> None:
+def test_a_sum_starts_over_after_it_expired_unless_expired_values_are_returned(start: Start) -> None:
     for visibility, expected in ((NEVER, (2,)), (RETURN, (1, 2))):
         for kind in ("reducing", "aggregating"):
             subtask = start(descriptor(kind, config(visibility=visibility)))
@@ -589,7 +589,7 @@ def test_asking_whether_a_map_is_empty_renews_nothing_and_ignores_what_has_ended
     assert subtask.state.get("x") is None
 
 
-def test_a_change_in_place_is_kept_but_is_no_access(start: Start) -> None:
+def test_a_change_in_place_is_kept_but_is_not_an_access(start: Start) -> None:
     subtask = start(descriptor("value", config()))
     subtask.state.update([1])
     subtask.end_epoch()
@@ -675,7 +675,7 @@ def test_records_that_touch_no_state_sweep_where_that_is_asked_for(start: Start,
         assert len(subtask.stored()) == left
 
 
-def test_each_state_that_cleans_up_for_every_record_hears_of_it(start: Start) -> None:
+def test_each_state_with_cleanup_for_every_record_is_cleaned_up(start: Start) -> None:
     ttl = config(cleanup="every record")
     subtask = start(descriptor("value", ttl, "one"), descriptor("list", ttl, "two"))
     subtask.states[0].update(1)
@@ -711,7 +711,7 @@ def test_a_new_base_is_written_without_what_has_ended(start: Start, kind: str, c
     assert not any(look(subtask, kind, key) for key in range(10))
 
 
-def test_a_base_keeps_what_has_ended_if_nobody_asked_for_clean_up(start: Start) -> None:
+def test_a_base_keeps_expired_values_without_cleanup(start: Start) -> None:
     subtask = start(descriptor("value", config(visibility=RETURN)))
     fill(subtask, "value", range(10))
     subtask.end_epoch()

@@ -1,4 +1,4 @@
-"""Savepoints of whole jobs, read back into rows and written anew."""
+"""Savepoints of whole jobs, read back into rows and written again."""
 
 from __future__ import annotations
 
@@ -308,7 +308,7 @@ def test_operator_state_comes_by_subtask(tmp_path: Path):
 # --- writing --------------------------------------------------------------------------------------
 
 
-def test_a_savepoint_is_written_anew_with_other_values(savepoint: Savepoint, tmp_path: Path):
+def test_a_savepoint_is_rewritten_with_other_values(savepoint: Savepoint, tmp_path: Path):
     path = (
         SavepointWriter(savepoint)
         .map_values("all", "value", lambda row: row.value + 1000)
@@ -334,7 +334,7 @@ def test_a_savepoint_is_written_anew_with_other_values(savepoint: Savepoint, tmp
     assert "any" not in described
 
 
-def test_a_job_goes_on_from_what_was_written(tmp_path: Path):
+def test_a_job_continues_from_what_was_written(tmp_path: Path):
     def program(env: StreamExecutionEnvironment) -> DataStream:
         counted = numbers(env).key_by(lambda n: n % 3).process(Counting())
         return counted.uid("counted")

@@ -111,7 +111,7 @@ def test_nothing_is_left_of_a_file_that_could_not_be_published(
 # --- looking, copying -----------------------------------------------------------------------------
 
 
-def test_a_directory_lists_its_names_sorted_and_a_missing_one_none(directory: str) -> None:
+def test_a_directory_lists_its_names_sorted_and_a_missing_one_is_empty(directory: str) -> None:
     for name in ("b", "a"):
         write_new_file(join_path(directory, "sub", name), b"x")
     assert list_directory(join_path(directory, "sub")) == ["a", "b"]

@@ -178,7 +178,7 @@ def test_arrow_reads_anywhere_in_a_file(store: FileStore, home: str) -> None:
         assert (file.size(), file.read(3)) == (10, b"456")
 
 
-def test_files_directories_and_what_is_missing_are_told_apart(store: FileStore, home: str) -> None:
+def test_files_directories_and_missing_paths_are_distinguished(store: FileStore, home: str) -> None:
     file = write(store, f"{home}/sub/a", b"12345")
     below_a_file, missing = f"{file}/b", f"{home}/missing"
     assert store.look_up([missing, f"{home}/sub", file, below_a_file]) == [

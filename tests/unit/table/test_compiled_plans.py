@@ -133,7 +133,7 @@ def test_a_plan_keeps_no_secrets(t_env):
         (f'{{"headracePlan": {VERSION}, "nodes": [{{}}]}}', "is damaged: KeyError"),
     ],
 )
-def test_what_is_no_plan_of_this_version_is_refused(t_env, text, message):
+def test_a_plan_of_another_version_is_refused(t_env, text, message):
     with pytest.raises(SqlError, match=message):
         t_env.load_plan(PlanReference.from_json_string(text))
 

@@ -102,7 +102,7 @@ def test_an_expression_is_a_piece_of_sql(expression, sql):
     assert repr(expression) == f"<Expression {sql}>"
 
 
-def test_an_alias_is_kept_beside_the_expression():
+def test_an_alias_is_kept_next_to_the_expression():
     assert repr((col("a") + 1).alias("b")) == "<Expression (`a` + 1) AS b>"
 
 

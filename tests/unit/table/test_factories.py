@@ -343,7 +343,7 @@ def test_columns_around_avro_files_are_read_with_them(t_env, tmp_path):
     check_source(partitioned(t_env, types, **options), rows[:1])
 
 
-def test_a_directory_of_avro_files_that_is_no_value_of_its_column_fails_with_the_place(t_env, tmp_path):
+def test_a_partition_directory_of_avro_files_with_an_invalid_value_fails_with_its_path(t_env, tmp_path):
     made = sink(t_env, "n INT, k STRING", "(1, 'x')", tmp_path, more="PARTITIONED BY (k)", format="avro")
     write(made, [Row(1, "x")])
     t_env.execute_sql("DROP TABLE t")

@@ -113,7 +113,7 @@ def test_avro_is_read_and_written_with_the_schema_of_the_columns() -> None:
 
     _, _, value, _, _ = written(sink(columns, values, format="avro"), row)
 
-    # What others read of the first field: records are one field behind the other.
+    # What others read of the first field: records are one field after the other.
     schema = json.loads(avro_schema(DataTypes.ROW([DataTypes.FIELD("id", DataTypes.BIGINT())])))
     assert fastavro.schemaless_reader(io.BytesIO(value), schema, None) == {"id": 7}
     [found] = source(columns, format="avro").deserializer.deserialize(record(value))

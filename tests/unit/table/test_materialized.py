@@ -150,7 +150,7 @@ def test_suspend_and_resume_go_through_a_savepoint(session: Session) -> None:
         session.run("ALTER MATERIALIZED TABLE totals SUSPEND")
 
 
-def test_refresh_writes_the_table_anew_in_a_batch_job(session: Session) -> None:
+def test_refresh_rewrites_the_table_in_a_batch_job(session: Session) -> None:
     session.run(CREATE.format(1, "MINUTE").replace("WITH", "PARTITIONED BY (page) WITH"))
     session.t_env.execute_sql("ALTER MATERIALIZED TABLE totals REFRESH PARTITION (page = 'it''s')")
     sql, options = session.started[-1]

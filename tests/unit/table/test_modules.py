@@ -31,7 +31,7 @@ def test_the_core_module_comes_back(t_env: TableEnvironment) -> None:
     assert t_env.list_modules() == ["core"]
 
 
-def test_load_module_refuses_a_name_twice_and_what_is_no_module(t_env: TableEnvironment) -> None:
+def test_load_module_refuses_duplicate_names_and_values_that_are_not_modules(t_env: TableEnvironment) -> None:
     with pytest.raises(CatalogError, match="'core' is already loaded"):
         t_env.load_module("core", HiveModule())
     with pytest.raises(JobDefinitionError, match=r"load_module\('hive'\): expected a Module; got 'hive'"):

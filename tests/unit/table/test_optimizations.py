@@ -45,14 +45,14 @@ _KEYS = {
         ({"mini": "false"}, ["every row makes its own changes: Join[2], GroupAggregate[3]"]),
         (
             {"phases": "TWO_PHASE"},
-            ["aggregated in two phases, before and behind the exchange: GroupAggregate[3]"],
+            ["aggregated in two phases, before and after the exchange: GroupAggregate[3]"],
         ),
-        ({"phases": "ONE_PHASE"}, ["aggregated in one phase, behind the exchange: GroupAggregate[3]"]),
+        ({"phases": "ONE_PHASE"}, ["aggregated in one phase, after the exchange: GroupAggregate[3]"]),
         (
             {"mini": "false", "phases": "AUTO"},
             [
                 "every row makes its own changes: Join[2], GroupAggregate[3]",
-                "aggregated in one phase, behind the exchange: GroupAggregate[3]",
+                "aggregated in one phase, after the exchange: GroupAggregate[3]",
             ],
         ),
     ],

@@ -62,7 +62,7 @@ def test_the_signature_of_eval_and_on_timer_says_what_a_function_takes():
     assert (signature.arguments[2].is_optional, signature.arguments[2].default) == (True, 3)
 
 
-def test_hints_can_be_given_beside_the_signature():
+def test_hints_can_be_given_next_to_the_signature():
     class Bare(ProcessTableFunction):
         def eval(self, ctx, memory, table, least):
             yield 1
@@ -154,7 +154,7 @@ def test_a_function_without_a_result_type_is_refused():
         ptf(Untyped)
 
 
-def test_a_class_that_is_no_process_table_function_is_refused():
+def test_a_class_that_is_not_a_process_table_function_is_refused():
     with pytest.raises(JobDefinitionError, match="expected a ProcessTableFunction"):
         ptf(Cart, result_type="BIGINT")
 

@@ -1,4 +1,4 @@
-"""A changed query and a savepoint of the one it was: what means the same goes on, the rest is named."""
+"""A changed query and a savepoint of the one it was: what means the same continues, the rest is named."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def savepoint_of(job: JobGraph, *, by_place: bool = False) -> CheckpointMetadata
 def restored(
     job: JobGraph, stored: CheckpointMetadata, policy: ChangedOperators
 ) -> tuple[set[str], set[str]]:
-    """Return the operators with keyed state, and the sources that go on, by their kinds and tables."""
+    """Return the operators with keyed state, and the sources that continue, by their kinds and tables."""
     kept = evolved(job, stored, policy)
     start, _ = starting_point(job, kept, "line", allow_non_restored=False)
     names = {vertex.head.operator_id: vertex.head.name.partition("[")[0] for vertex in job.vertices}

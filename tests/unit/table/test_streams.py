@@ -129,7 +129,7 @@ def test_a_changelog_is_refused_in_batch_mode(env):
         t_env.to_changelog_stream(table)
 
 
-def test_what_is_no_stream_and_no_table_is_refused(t_env):
+def test_a_value_that_is_neither_a_stream_nor_a_table_is_refused(t_env):
     with pytest.raises(JobDefinitionError, match="expected a DataStream"):
         t_env.from_data_stream([1, 2])
     with pytest.raises(JobDefinitionError, match="expected a Table"):

@@ -317,7 +317,7 @@ def test_explain_gives_advice(t_env):
     assert "== Optimized Physical Plan With Advice ==" in advised("SELECT url FROM clicks")
     assert advised("SELECT url FROM clicks")[-1] == "No available advice..."
     counted = "SELECT url, COUNT(*) FROM clicks GROUP BY url"
-    assert "keeps its state for ever unless table.exec.state.ttl is set" in advised(counted)[-1]
+    assert "keeps its state forever unless table.exec.state.ttl is set" in advised(counted)[-1]
     t_env.get_config().set("table.exec.state.ttl", "1 h")
     assert advised(counted)[-1] == "No available advice..."
 
@@ -564,7 +564,7 @@ def test_times_and_categories_of_a_pandas_frame_are_columns(t_env):
     ("frame", "message"),
     [([1, 2], "expected a DataFrame"), (pd.DataFrame({"a": [1, "x"]}), "Could not convert 'x'")],
 )
-def test_what_is_no_frame_of_columns_is_refused(t_env, frame, message):
+def test_an_invalid_frame_of_columns_is_refused(t_env, frame, message):
     with pytest.raises(JobDefinitionError, match=message):
         t_env.from_pandas(frame)
 
@@ -581,7 +581,7 @@ def test_elements_of_another_width_and_no_elements_are_refused(t_env, elements, 
         t_env.from_elements(elements, ["id", "name"])
 
 
-def test_what_is_no_table_and_no_statement_is_refused(t_env):
+def test_a_value_that_is_neither_a_table_nor_a_statement_is_refused(t_env):
     clicks = t_env.from_path("clicks")
 
     with pytest.raises(SqlValidationError, match=r"join\(\): expected a Table; got 'users'"):
@@ -722,7 +722,7 @@ def test_a_query_is_kept_as_a_view_of_the_catalog(t_env):
         t_env.create_view("others", t_env.from_path("clicks").select(col("url")))
 
 
-def test_a_method_that_is_not_called_is_no_expression(t_env):
+def test_a_method_that_is_not_called_is_not_an_expression(t_env):
     with pytest.raises(SqlValidationError) as error:
         t_env.from_path("clicks").select(col("url").list_agg)
 

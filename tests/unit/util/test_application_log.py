@@ -16,7 +16,7 @@ def _no_log_yet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_current", None)
 
 
-def test_a_full_file_is_begun_anew_and_the_one_before_is_kept(tmp_path: Path) -> None:
+def test_a_full_log_file_is_rotated_and_the_one_before_is_kept(tmp_path: Path) -> None:
     file = BoundedFile(tmp_path / "log", max_bytes=10)
     for line in ("1 one\n", "2\n", "3 three\n", "4 four\n"):
         file.write(line)

@@ -190,7 +190,7 @@ def test_links_and_other_names_are_not_looked_at(tmp_path: Path) -> None:
     assert outside.exists()
 
 
-def test_of_two_sweepers_one_removes_and_the_other_goes_on(tmp_path: Path) -> None:
+def test_of_two_sweepers_one_removes_and_the_other_continues(tmp_path: Path) -> None:
     for round_ in range(20):
         path = str(tmp_path / f"headrace-{round_}")
         HeldDirectory(path, msgspec.structs.replace(Owner.here("x"), holds_lease=True)).let_go()

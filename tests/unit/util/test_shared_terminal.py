@@ -18,7 +18,7 @@ def test_what_others_say_waits_until_the_last_holder_is_done() -> None:
     assert said == ["row", "border", "FINISHED"]
 
 
-def test_it_is_said_at_once_where_nobody_holds_the_terminal() -> None:
+def test_messages_are_printed_at_once_if_the_terminal_is_free() -> None:
     said: list[str] = []
     when_free(lambda: said.append("FINISHED"))
 

@@ -14,7 +14,7 @@ def test_numbers_have_the_hashes_that_spark_gives_them() -> None:
     assert hash_longs(np.array([1], np.int64), SEED).view(np.int64).tolist() == [-7001672635703045582]
 
 
-def test_a_hash_goes_on_from_the_one_before() -> None:
+def test_a_hash_continues_from_the_one_before() -> None:
     first = hash_longs(np.array([1, 2], np.int64), SEED)
     both = hash_int(7, first)
     assert both.tolist() == [hash_int(7, first[at : at + 1])[0] for at in range(2)]

@@ -83,7 +83,7 @@ def test_a_source_without_an_end_is_refused() -> None:
         refuse_unbounded(job)
 
 
-def test_a_third_of_the_records_come_twice_right_behind_each_other() -> None:
+def test_a_third_of_the_records_come_twice_in_a_row() -> None:
     records = [InputRecord(at, "split", at) for at in range(300)]
     made = repeated(records, 1)
     assert [each.index for each in made] == sorted(each.index for each in made)

@@ -224,7 +224,7 @@ def test_a_window_of_the_past_does_not_fire_without_end() -> None:
 
 
 @pytest.mark.parametrize("kind", [ContinuousEventTimeTrigger, ContinuousProcessingTimeTrigger])
-def test_continuous_triggers_go_on_with_the_earliest_interval_of_merged_windows(kind: Any) -> None:
+def test_continuous_triggers_continue_with_the_earliest_interval_of_merged_windows(kind: Any) -> None:
     run = FakeTriggerContext(kind(30))
     first, second, merged = TimeWindow(0, 50), TimeWindow(40, 110), TimeWindow(0, 110)
     run.processing_time = 40

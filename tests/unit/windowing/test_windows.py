@@ -63,7 +63,7 @@ def test_time_windows_sort_by_start_then_end() -> None:
     assert TimeWindow(1, 2) > TimeWindow(0, 9)
 
 
-def test_windows_without_an_end_last_for_ever() -> None:
+def test_windows_without_an_end_last_forever() -> None:
     assert CountWindow(0).max_timestamp() == GlobalWindow.get().max_timestamp() == MAX_LONG_VALUE
     assert GlobalWindow() == GlobalWindow.get()
     assert CountWindow(1) < CountWindow(2)

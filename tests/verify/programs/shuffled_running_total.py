@@ -1,4 +1,4 @@
-"""Planted: a running total behind a rebalance, which does not keep the order of a key."""
+"""Planted: a running total after a rebalance, which does not keep the order of a key."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ class TupleTypeInfo(TypeInformation):
         """Return the internal forms of the fields.
 
         Raises:
-            TypeInferenceError: If the value is no tuple, list or row of this length.
+            TypeInferenceError: If the value is not a tuple, list or row of this length.
         """
         if obj is None:
             return None

@@ -1,4 +1,4 @@
-"""Keys of Flink's configuration pages, and what becomes of those that are not options of headrace.
+"""Keys of Flink's configuration pages, and what happens to those that are not options of headrace.
 
 `keys.tsv` has the names, types and defaults of all keys that Flink 2.3 documents (`scripts/flink_keys.py` writes it).
 `mapped.py` and `others.py` answer those that have no option of their own; docs/flink_keys.md is made of all three.

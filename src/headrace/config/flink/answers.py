@@ -15,12 +15,12 @@ from enum import Enum
 
 __all__ = ["Answer", "AnswerKind", "Rules", "mapped", "no_effect", "refused"]
 
-#: Turns the value of a key, and what is left of the key behind the prefix of its rule, into settings.
+#: Turns the value of a key, and what is left of the key after the prefix of its rule, into settings.
 Settings = Callable[[str, str], Mapping[str, str]]
 
 
 class AnswerKind(Enum):
-    """What becomes of a key."""
+    """What happens to a key."""
 
     MAPPED = "mapped"
     NO_EFFECT = "no effect"
@@ -29,7 +29,7 @@ class AnswerKind(Enum):
 
 @dataclass(frozen=True)
 class Answer:
-    """What becomes of a key, or of all keys with a prefix."""
+    """What happens to a key, or of all keys with a prefix."""
 
     kind: AnswerKind
     #: For a mapped key what it becomes, else the reason and what to use instead.

@@ -48,7 +48,7 @@ _NOTES: Final[Mapping[str, str]] = {
 
 
 def answer_of_reporter(key: str) -> tuple[str, str] | None:
-    """Return what becomes of a documented key of a reporter, and why; None if it is not one, or simply honoured.
+    """Return what happens to a documented key of a reporter, and why; None if it is not one, or simply honoured.
 
     Example:
         >>> answer_of_reporter("metrics.reporter.influxdb.host")

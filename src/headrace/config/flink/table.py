@@ -1,4 +1,4 @@
-"""The rules for all keys of Flink's that are no options, and which values ask for nothing."""
+"""The rules for all keys of Flink's that are not options, and which values ask for nothing."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ TASK_CANCELLATION_TIMEOUT = (
     .default(timedelta(minutes=3))
     .describe(
         "How long a task may take to end after it was cancelled; then its executor is ended "
-        "(`spark.task.reaper.killTimeout`; a local Spark only logs it). 0 waits for ever. It counts if this option or "
+        "(`spark.task.reaper.killTimeout`; a local Spark only logs it). 0 waits forever. It counts if this option or "
         "`task.cancellation.interval` is set: otherwise Spark waits."
     )
 )

@@ -11,12 +11,14 @@ __all__ = ["CONTINUOUS_FRESHNESS", "FULL_FRESHNESS", "THRESHOLD"]
 CONTINUOUS_FRESHNESS = (
     option("materialized-table.default-freshness.continuous", timedelta)
     .default(timedelta(minutes=3))
-    .describe("How far a materialized table that a streaming job writes may be behind, without FRESHNESS.")
+    .describe(
+        "How far a materialized table that a streaming job writes may lag behind, if it has no FRESHNESS."
+    )
 )
 FULL_FRESHNESS = (
     option("materialized-table.default-freshness.full", timedelta)
     .default(timedelta(hours=1))
-    .describe("How far a materialized table that batch jobs write may be behind, without FRESHNESS.")
+    .describe("How far a materialized table that batch jobs write may lag behind, if it has no FRESHNESS.")
 )
 THRESHOLD = (
     option("materialized-table.refresh-mode.freshness-threshold", timedelta)

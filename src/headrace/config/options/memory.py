@@ -81,7 +81,7 @@ CONSUMER_WEIGHTS = (
     .default({"OPERATOR": "70", "STATE_BACKEND": "70", "PYTHON": "30"})
     .describe(
         "How a worker's share of managed memory is divided between RocksDB (`STATE_BACKEND`) and functions (`PYTHON`). "
-        "`OPERATOR` has no effect: there are no sorting operators beside Spark's."
+        "`OPERATOR` has no effect: only Spark has sorting operators."
     )
 )
 NETWORK_FRACTION = _fraction(

@@ -127,7 +127,7 @@ REPORTER = (
     option("metrics.reporter", dict[str, str])
     .default({})
     .describe(
-        "Options of reporters, each behind its reporter's name: `metrics.reporter.<name>.factory.class`."
+        "Options of reporters, each after its reporter's name: `metrics.reporter.<name>.factory.class`."
     )
 )
 TRACE_REPORTERS = (

@@ -10,7 +10,7 @@ from headrace.config.option import option
 
 
 def _check_ports(value: str) -> str | None:
-    """Say what was expected if a text is no list of ports."""
+    """Say what was expected if a text is not a list of ports."""
     for part in value.split(","):
         bounds = re.fullmatch(r"\s*([0-9]{1,5})(?:-([0-9]{1,5}))?\s*", part)
         if bounds is None:
@@ -51,7 +51,7 @@ BIND_ADDRESS = (
 )
 BIND_PORT = (
     option("rest.bind-port", str)
-    .no_default("`rest.port`, or one of the hundred behind it")
+    .no_default("`rest.port`, or one of the next hundred")
     .describe("Ports to try, in order: `8081-8181` or `8081,9000`; 0 is any free one.")
     .checked_by(_check_ports)
 )

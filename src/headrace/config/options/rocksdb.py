@@ -232,7 +232,7 @@ OPEN_FILES = (
 )
 LOG_DIRECTORY = (
     option("state.backend.rocksdb.log.dir", str)
-    .no_default("beside the files")
+    .no_default("next to the files")
     .describe("Where RocksDB writes its own log.")
 )
 LOG_MAX_FILE_SIZE = (

@@ -37,8 +37,8 @@ FAILOVER_STRATEGY = (
     .default("region")
     .describe(
         "What a live job restarts when a subtask fails. `region`: the subtasks that are connected with it, directly or "
-        "over others, while the rest of the job goes on. `full`: all of them. In epochs Spark tries failed tasks again "
-        "by themselves, and after that the job restarts as a whole."
+        "through others, while the rest of the job continues. `full`: all of them. In epochs Spark retries failed "
+        "tasks, and after that the job restarts as a whole."
     )
     .one_of("region", "full")
 )

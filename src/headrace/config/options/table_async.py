@@ -61,6 +61,6 @@ LOOKUP_TIMEOUT = (
 LOOKUP_MODE = (
     option("table.exec.async-lookup.output-mode", OutputMode)
     .default(OutputMode.ORDERED)
-    .describe("Whether rows must keep their order behind an asynchronous lookup join.")
+    .describe("Whether rows must keep their order after an asynchronous lookup join.")
     .without_effect("rows keep their order in any case")
 )

@@ -38,7 +38,7 @@ class GeneratedPiece(base.FilePiece):
         fields: How values are made.
         columns: The columns that they are for.
         start: The first number.
-        end: The number behind the last one.
+        end: The number after the last one.
         names: The columns to make; None: all.
     """
 

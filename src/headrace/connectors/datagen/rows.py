@@ -1,7 +1,7 @@
 """Rows that Python makes up field by field, by the keys of Flink's `datagen` connector.
 
 A value is a hash of seed, field and index, so a slice that is read again has the same rows. What depends on the time
-goes by the time at which the slice was planned.
+follows the time at which the slice was planned.
 """
 
 from __future__ import annotations

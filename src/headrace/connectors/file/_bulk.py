@@ -73,7 +73,7 @@ class BulkFormat(FileFormat):
         Args:
             file: The open file; can seek.
             start: The first byte; 0 if the format is not splittable.
-            end: Behind the last byte.
+            end: After the last byte.
         """
 
 
@@ -95,7 +95,7 @@ class _Reading:
 class BulkReader(SourceReader):
     """Reads splits of a bulk format.
 
-    A split stays open when its slice has ended: if the next one goes on from there, no block is decoded twice.
+    A split stays open when its slice has ended: if the next one continues from there, no block is decoded twice.
     """
 
     def __init__(self, bulk_format: BulkFormat) -> None:

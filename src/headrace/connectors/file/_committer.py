@@ -129,7 +129,7 @@ class FileCommitter(Committer):
         return None if due is None else max(due, self._checked_ms + self._check_interval_ms)
 
     def _due(self, commit: PartitionCommit) -> list[int]:
-        """Return when buckets are complete; of those that go by event time, those that are."""
+        """Return when buckets are complete; of those that follow event time, those that are."""
         unmarked = self._state.unmarked
         if commit.partition_time is None:
             return [begun + commit.delay_ms for begun in unmarked.values()]

@@ -1,6 +1,6 @@
 """What is in a file: how bytes become records, in a reader, and records the bytes of a part file.
 
-A format that is written says whether two of its files, one behind the other, are a file again. Rows are; columnar
+A format that is written says whether two of its files, one after the other, are a file again. Rows are; columnar
 formats, which end a file with an index, are not: of those every segment is a part of its own.
 """
 
@@ -199,7 +199,7 @@ class SegmentWriter(Protocol):
 
 @dataclass(frozen=True)
 class RowFormat:
-    """One record behind the other."""
+    """One record after the other."""
 
     encoder: Encoder
     can_append: ClassVar[bool] = True

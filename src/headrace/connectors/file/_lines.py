@@ -55,7 +55,7 @@ def as_utf8(blocks: Iterable[bytes], charset: str) -> Iterator[bytes]:
 
 
 def whole_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    r"""Cut the blocks anew, each piece at the end of a line. Only the last may lack its `\n`."""
+    r"""Cut the blocks again, each piece at the end of a line. Only the last may lack its `\n`."""
     begun: list[bytes] = []
     for block in blocks:
         cut = block.rfind(b"\n") + 1

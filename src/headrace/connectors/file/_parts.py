@@ -107,7 +107,7 @@ class OpenParts:
     as_of_ms: int | None = None
     #: Buckets that are to be marked as complete, and when they were begun.
     unmarked: Mapping[str, int] = field(default_factory=dict)
-    #: How far event time had come when the snapshot was taken; None: nobody has said.
+    #: How far event time had advanced when the snapshot was taken; None: nobody has said.
     watermark_ms: int | None = None
     #: The sink's directory when the snapshot was taken; None: it is not known.
     directory: str | None = None
@@ -182,7 +182,7 @@ def roll(
         if part is not None and (
             not can_append or policy.is_full(segment.size) or _is_over(part, policy, segment.opened_ms)
         ):
-            # A segment that fills a file alone is renamed, not copied behind others.
+            # A segment that fills a file alone is renamed, not copied after others.
             full.append(part)
             part = None
         part = PartFile((segment,)) if part is None else part.with_segment(segment)

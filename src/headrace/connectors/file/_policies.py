@@ -74,7 +74,7 @@ class PartitionCommit:
     Args:
         delay_ms: How long after its first record, by the clock; or after its own time, by the watermark.
         success_file_name: The name of the file, which is empty.
-        partition_time: Finds the time of a bucket; None: buckets go by the clock.
+        partition_time: Finds the time of a bucket; None: buckets follow the clock.
     """
 
     delay_ms: int = 0

@@ -1,7 +1,7 @@
 """Gives full parts of a `FileSink` their names: from whatever segments they are in to one file that readers see.
 
 Publishing a part takes these steps, each for all parts of a commit. After a crash between any two of them, the same
-commit in a new process goes on from what it finds:
+commit in a new process continues from what it finds:
 
     1  segments -> <first>.part.tmp, renamed to <first>.part     nothing is deleted yet
     2  the segments are deleted                                  <first>.part is the only copy
@@ -9,7 +9,7 @@ commit in a new process goes on from what it finds:
 
 Directories are synced after each of them, so a power loss undoes the last one at most.
 
-    <first>.part is there                  go on with 2
+    <first>.part is there                  continue with 2
     all segments are there                 begin with 1
     some segments are there                the others are published: begin with 1 for these
     neither                                it is published, though somebody may have taken it away since

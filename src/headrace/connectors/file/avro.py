@@ -131,7 +131,7 @@ def _first_block(file: Any, start: int, front: int) -> int:
         return front
     file.seek(front - _MARKER_BYTES)
     marker = file.read(_MARKER_BYTES)
-    # A block begins behind a marker, and a marker may begin before the byte:
+    # A block begins after a marker, and a marker may begin before the byte:
     #     ... block | marker | block
     #                    ^ start
     position = start - _MARKER_BYTES

@@ -181,7 +181,7 @@ class CsvSchemaBuilder:
         return self._set(quote_character=char)
 
     def set_skip_first_data_row(self, skip: bool = True) -> CsvSchemaBuilder:
-        """Leave out the first line, or the one behind the header."""
+        """Leave out the first line, or the one after the header."""
         self._flags["skip_first_data_row"] = skip
         return self
 
@@ -235,7 +235,7 @@ class CsvReaderFormat(BulkFormat, StreamFormat):
         """Read files with these columns.
 
         Raises:
-            JobDefinitionError: It is no schema.
+            JobDefinitionError: It is not a schema.
         """
         require(
             isinstance(schema, CsvSchema),
@@ -402,7 +402,7 @@ class CsvBulkWriters:
         """Write rows (or tuples, or dictionaries by name), with a header if the schema has one.
 
         Raises:
-            JobDefinitionError: It is no schema.
+            JobDefinitionError: It is not a schema.
         """
         require(
             isinstance(schema, CsvSchema),

@@ -221,7 +221,7 @@ def _directory(value: Any, no_value: str) -> str:
 
 @dataclass(frozen=True)
 class _LineWriter:
-    """Writes rows one behind the other, each on its line, without what the directory says already."""
+    """Writes rows one after the other, each on its line, without what the directory says already."""
 
     serializer: SerializationSchema
     stored: list[int]

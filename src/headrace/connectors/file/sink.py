@@ -78,7 +78,7 @@ class FileSink(Sink):
             encoder: What turns a record into bytes, for instance `Encoder.simple_string_encoder()`.
 
         Raises:
-            JobDefinitionError: The path is a file, or the encoder is none.
+            JobDefinitionError: The path is a file, or the encoder is not valid.
             ConnectorError: The file system cannot be reached.
         """
         require(
@@ -101,7 +101,7 @@ class FileSink(Sink):
             writer_factory: For instance `ParquetBulkWriters.for_row_type(row_type)`.
 
         Raises:
-            JobDefinitionError: The path is a file, or the factory is none.
+            JobDefinitionError: The path is a file, or the factory is not valid.
             ConnectorError: The file system cannot be reached.
         """
         require(
@@ -210,7 +210,7 @@ class FileSink(Sink):
             A bucket is marked with the first checkpoint that finds all its files finished and its first record
             older than the delay. Records that come for it later are written, and it is marked again.
 
-            With `partition_time` it goes by event time: a bucket is complete when the watermark has passed the time
+            With `partition_time` it follows event time: a bucket is complete when the watermark has passed the time
             that its name stands for, and the delay. For buckets of an hour the delay is an hour.
 
             Args:
@@ -220,7 +220,7 @@ class FileSink(Sink):
                 partition_time_format: How that is written, such as `"yyyyMMdd HH"`; as SQL writes timestamps, if None.
 
             Raises:
-                JobDefinitionError: The delay is negative, the name is none, or the format is not that of a time.
+                JobDefinitionError: The delay is negative, the name is not valid, or the format is not that of a time.
             """
             self._partition_commit = PartitionCommit(
                 0 if delay is None else as_millis(delay),
@@ -270,7 +270,7 @@ class FileSink(Sink):
             """Make the sink.
 
             Raises:
-                JobDefinitionError: The base path is a file, or prefix or suffix are no part of a file name.
+                JobDefinitionError: The base path is a file, or prefix or suffix are not part of a file name.
                 UnsupportedFeatureError: Files are to be compacted, and their format cannot be joined.
                 ConnectorError: The file system cannot be reached.
             """

@@ -112,7 +112,7 @@ class FileSourceBuilder:
             output_tag: An OutputTag; read it with `get_side_output` on the stream of the source.
 
         Raises:
-            JobDefinitionError: It is no tag, or the format has no such records.
+            JobDefinitionError: It is not a tag, or the format has no such records.
         """
         tag_id = getattr(output_tag, "tag_id", None)
         require(isinstance(tag_id, str), "FileSource.set_dead_letter_tag", "an OutputTag", output_tag)
@@ -196,7 +196,7 @@ class FileSource(base.Source):
         """Begin a source of files in a format that is read by blocks of records, such as Parquet.
 
         Raises:
-            JobDefinitionError: No path is given, or something that is no bulk format.
+            JobDefinitionError: No path is given, or something that is not a bulk format.
         """
         require(
             isinstance(bulk_format, BulkFormat),

@@ -140,7 +140,7 @@ class JdbcPublisher(Publisher):
         }
 
     def _prune(self, table: Table, staged: Sequence[StagedRecords]) -> None:
-        """Delete markers that are old and not of these epochs, which may be published once more."""
+        """Delete markers that are old and not of these epochs, which may be published again."""
         epochs = [records.epoch for records in staged]
         limit = int((self._clock() - self._options.marker_retention.total_seconds()) * 1000)
         is_other = (table.c.epoch < min(epochs)) | (table.c.epoch > max(epochs))

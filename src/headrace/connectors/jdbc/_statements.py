@@ -9,11 +9,11 @@ from functools import partial
 
 from headrace.errors import JobDefinitionError, UnsupportedFeatureError, shorten
 
-#: What a `?` is no placeholder in: texts, names, comments, PostgreSQL's dollar quotes. `??` is a `?`.
+#: What a `?` is not a placeholder in: texts, names, comments, PostgreSQL's dollar quotes. `??` is a `?`.
 _TOKEN = re.compile(
     r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|--[^\n]*|/\*.*?\*/|\$(\w*)\$.*?\$\1\$|\?\?|\?""", re.DOTALL
 )
-#: MySQL's texts may have a quote behind a backslash.
+#: MySQL's texts may have a quote after a backslash.
 _MYSQL_TOKEN = re.compile(
     r"""'(?:[^'\\]|''|\\.)*'|"(?:[^"\\]|""|\\.)*"|`[^`]*`|--[^\n]*|/\*.*?\*/|\?""", re.DOTALL
 )
@@ -93,7 +93,7 @@ def upsert_sql(dialect: str, table: str, columns: Sequence[str], keys: Sequence[
     """Return a statement that inserts a row, or replaces the one that has its key.
 
     Raises:
-        JobDefinitionError: A key is no column, or there is none.
+        JobDefinitionError: A key is not a column, or there is none.
         UnsupportedFeatureError: How this database spells it is not known.
     """
     unknown = [key for key in keys if key not in columns]

@@ -69,7 +69,7 @@ class DatabaseUrl:
         """Understand a URL.
 
         Raises:
-            JobDefinitionError: It is none, or of a database that is not known.
+            JobDefinitionError: It is not valid, or of a database that is not known.
         """
         if text.startswith("jdbc:"):
             name, _, rest = text.removeprefix("jdbc:").partition(":")

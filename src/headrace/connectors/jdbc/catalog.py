@@ -31,7 +31,7 @@ R = TypeVar("R")
 
 
 class JdbcCatalog(ReadOnlyCatalog):
-    """Databases and tables of a server. They are looked up whenever somebody asks, and cannot be changed from here.
+    """Databases and tables of a server. They are looked up on every request, and cannot be changed from here.
 
     In PostgreSQL a table is named with its schema, as in `public.orders`; `orders` alone is looked up in the schema
     `public`.

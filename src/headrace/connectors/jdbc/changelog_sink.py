@@ -1,7 +1,7 @@
 """`JdbcChangelogSink`: a database's table that follows a table of the job, by its primary key.
 
     +I, +U   the row is inserted, or replaces the one that has its key
-    -U, -D   the row with its key is deleted; behind a -U it mostly comes again, in the same batch
+    -U, -D   the row with its key is deleted; after a -U it mostly comes again, in the same batch
 
 Changes wait until the checkpoint that covers them is complete, and of each key only the last is written. Written
 earlier, a row could stay for good: after a failure, epochs may be cut elsewhere, and a group that comes and goes within

@@ -3,7 +3,7 @@
     table      id  1 ......... 250 | 251 ....... 500 | 501 ...... 1000      partition column, in so many ranges
     split 1        |----------->                                             position: the key of the last row read
 
-Rows of a range are read in the order of a unique key, a page at a time, so reading goes on behind the last row and a
+Rows of a range are read in the order of a unique key, a page at a time, so reading continues after the last row and a
 slice that is read again gives the same rows, as long as nobody changes them.
 """
 
@@ -218,7 +218,7 @@ class _JdbcEnumerator(base.SplitEnumerator):
 
 
 def _bounds(lower: Any, upper: Any, num: int) -> list[Any]:
-    """Return where ranges begin, and behind them where the last one ends.
+    """Return where ranges begin, and after them where the last one ends.
 
     Example:
         >>> _bounds(1, 10, 3)

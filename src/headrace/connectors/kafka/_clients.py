@@ -12,7 +12,7 @@ from headrace.errors import ConfigurationError, ConnectorError
 
 _log = logging.getLogger(__name__)
 #: What librdkafka has to say goes to this logger, not to standard error. It repeats itself with every try to connect,
-#: and our errors say the same, so it is silent unless somebody sets its level.
+#: and our errors say the same, so it is silent unless the program sets its level.
 _client_log = logging.getLogger("headrace.connectors.kafka.client")
 if _client_log.level == logging.NOTSET:
     _client_log.setLevel(logging.CRITICAL)

@@ -1,4 +1,4 @@
-"""Offsets that a group has committed: how others see how far a job is. The job itself goes by its checkpoints.
+"""Offsets that a group has committed: how others see how far a job is. The job itself follows its checkpoints.
 
 Committing is done in the background, and what fails is done again with the next checkpoint.
 """
@@ -69,7 +69,7 @@ class OffsetCommits:
             self._note(self._asked.pop(0))
 
     def close(self) -> None:
-        """Wait for what is on its way. What fails is tried once more, by a client that looks for the group anew."""
+        """Wait for what is on its way. What fails is tried again, by a client that looks for the group again."""
         self._wait()
         if self._reached != self._committed:
             self.commit({})
@@ -99,10 +99,10 @@ class OffsetCommits:
             for each in commit.future.result(2 * _REQUEST_S).topic_partitions:
                 if each.error is not None:
                     raise ConnectorError(each.error.str())
-        except Exception as error:  # noqa: BLE001 - the job goes by its checkpoints
+        except Exception as error:  # noqa: BLE001 - the job follows its checkpoints
             self._note_failure(error)
             if commit.client is self._client:
-                # It may go on asking a coordinator that has left the cluster: librdkafka's issue 5511.
+                # It may continue asking a coordinator that has left the cluster: librdkafka's issue 5511.
                 self._client = None
         else:
             self._committed |= commit.offsets

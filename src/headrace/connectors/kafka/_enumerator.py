@@ -36,7 +36,7 @@ _WARN_S = 5.0
 
 @dataclass(frozen=True)
 class PartitionFacts:
-    """What the driver knows of a partition when it plans a slice; readers show it as metrics."""
+    """What the driver knows about a partition when it plans a slice; readers show it as metrics."""
 
     log_end: int
     committed: int | None
@@ -174,7 +174,7 @@ class KafkaEnumerator(SplitEnumerator):
         return Slice(split, position, end, payload=self._facts(partition, log_end))
 
     def _checked(self, partition: KafkaTopicPartition, position: int, log_end: int) -> int:
-        """Return where to go on; when a job starts, retention may have taken what it wants to read."""
+        """Return where to continue; when a job starts, retention may have taken what it wants to read."""
         beginning = self._unchecked.pop(partition, None)
         if beginning is None or beginning <= position <= log_end:
             return position
@@ -281,7 +281,7 @@ class _Cluster:
                     raise problem from None
 
     def ends(self, partitions: Iterable[KafkaTopicPartition]) -> Offsets:
-        """Return the offset behind the last record that may be read, of each partition."""
+        """Return the offset after the last record that may be read, of each partition."""
         return self._list(partitions, kafka_library().admin.OffsetSpec.latest())
 
     def beginnings(self, partitions: Iterable[KafkaTopicPartition]) -> Offsets:

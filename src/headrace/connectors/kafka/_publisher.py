@@ -3,7 +3,7 @@
 A transaction of librdkafka ends with the client that has begun it, and a worker may be gone after its epoch. So writers
 stage records, and when the checkpoint is complete, each subtask's share is written under the subtask's own id
 (`_transactions`). Small shares, which have come with the report, are written from here, in threads. Large ones are in
-files; a worker reads and writes each of them, in a stage that runs behind the checkpoint:
+files; a worker reads and writes each of them, in a stage that runs after the checkpoint:
 
     driver    checkpoint 7 is complete ---- shares of subtasks 0, 1, 2 --->  their results: which producer, or an error
                                                |         |         |              ^
@@ -11,7 +11,7 @@ files; a worker reads and writes each of them, in a stage that runs behind the c
 
 A worker keeps its producers, because new ones cost a few round trips to the brokers. Which worker has which share may
 change, and a new producer of an id shuts out the old one. So the driver says which producer wrote last: a worker uses
-its own only if it was that one. If the brokers say then that somebody else has taken over, it was no worker of ours.
+its own only if it was that one. If the brokers say then that somebody else has taken over, it was not a worker of ours.
 
 After a change of parallelism nothing has to be moved: what an older checkpoint covers names the subtask that staged it,
 and is written under that subtask's id, where the marker is.
@@ -44,7 +44,7 @@ _writers: dict[tuple[int, str], tuple[str, TransactionalWriter]] = {}
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a share."""
+    """What happened to a share."""
 
     #: The producer that has written it.
     writer: str = ""

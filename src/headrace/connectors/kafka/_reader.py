@@ -5,7 +5,7 @@
     consumer    delivers 44 45 46 47, and has 48 49 ... read ahead for the next epoch
 
 Offsets have gaps: transaction markers, aborted and compacted records. A slice is over when its last offset came, or a
-record behind it, or word that the partition ends there.
+record after it, or word that the partition ends there.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class PartitionConsumer:
                     position = messages[-1].offset() + 1
                     yield messages
         except BaseException:
-            self._position = None  # whatever has been delivered meanwhile, begin anew
+            self._position = None  # whatever has been delivered meanwhile, begin again
             raise
         # The offsets up to the end may be gaps; there is nothing in them to be read.
         self._position = end
@@ -160,7 +160,7 @@ class PartitionConsumer:
         raise self._failure(None, position)
 
     def _sorted_out(self, messages: list[Any], position: int, end: int) -> list[Any]:
-        """Keep records of the slice; put by those behind it, and heed what is no record."""
+        """Keep records of the slice; put by those after it, and heed what is not a record."""
         errors = self._library.KafkaError
         records = []
         for message in messages:

@@ -95,8 +95,8 @@ class TransactionalWriter:
                 self._publish(staged, generation)
                 return
             except _Again as again:
-                # The producer is of no use any more, or nobody knows what became of the transaction. A new one settles
-                # it, and the marker says what is left to be done.
+                # The producer cannot be used any more, or the state of the transaction is unknown. A new one
+                # settles it, and the marker says what is left to be done.
                 self.close()
                 if time.monotonic() > deadline:
                     raise again.failure from None

@@ -83,7 +83,7 @@ class KafkaOffsetsInitializer:
 
     @staticmethod
     def latest() -> KafkaOffsetsInitializer:
-        """Begin behind the last record that is there."""
+        """Begin after the last record that is there."""
         return KafkaOffsetsInitializer("latest", KafkaOffsetResetStrategy.LATEST)
 
     @staticmethod

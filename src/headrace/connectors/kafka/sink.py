@@ -244,7 +244,7 @@ class _ProducingWriter(BatchSinkWriter):
         return ()
 
     def abort(self) -> None:
-        """What was sent is sent: it comes once more."""
+        """What was sent is sent: it comes again."""
         self._producer.forget_errors()
 
 

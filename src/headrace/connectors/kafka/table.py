@@ -189,7 +189,7 @@ def _converter(data_type: DataType | None) -> Callable[[Any], Any] | None:
 
 
 def _rounded(data_type: DecimalType, value: Decimal | None) -> Decimal | None:
-    """Return a number with the digits behind the point that its type has, rounded as Flink does.
+    """Return a number with the digits after the point that its type has, rounded as Flink does.
 
     Raises:
         ValueError: It has too many before the point.

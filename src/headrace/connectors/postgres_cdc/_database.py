@@ -50,7 +50,7 @@ class TablePlace:
 
 @dataclass(frozen=True)
 class TableFacts:
-    """What PostgreSQL knows of the table.
+    """What PostgreSQL knows about the table.
 
     Attributes:
         columns: Types as SQL, by name.
@@ -70,7 +70,7 @@ class HeldSnapshot:
     Attributes:
         name: For SET TRANSACTION SNAPSHOT.
         visible: What it sees, as `pg_current_snapshot()` prints it.
-        until: A place of the log behind everything it sees.
+        until: A place of the log after everything it sees.
         connection: The session that holds it.
     """
 
@@ -291,13 +291,13 @@ class Database:
         key: tuple[str, ...] | None,
         limit: int | None,
     ) -> Iterator[list[list[str | None]]]:
-        """Yield rows behind a key, in its order, in portions: the columns, then the key, as texts.
+        """Yield rows after a key, in its order, in portions: the columns, then the key, as texts.
 
         Args:
             snapshot: Its name.
             facts: Those of the table.
             columns: What to read.
-            key: Where to go on; None: from the first row on.
+            key: Where to continue; None: from the first row on.
             limit: How many rows at most.
         """
         from psycopg import sql
@@ -349,7 +349,7 @@ class Database:
     # -- the log -----------------------------------------------------------------------------------------------
 
     def commits_after(self, lsn: int, most: int) -> tuple[list[int], int]:
-        """Return where commits behind a place end, as many as wanted, and how far the log goes."""
+        """Return where commits after a place end, as many as wanted, and how far the log goes."""
         query = (
             "SELECT lsn::text FROM pg_logical_slot_peek_binary_changes(%s, NULL, NULL, "
             "'proto_version', '1', 'publication_names', %s) WHERE get_byte(data, 0) = 67 AND lsn > %s::pg_lsn LIMIT %s"

@@ -60,7 +60,7 @@ class Transaction:
 
     Attributes:
         xid: Its number, of 32 bits.
-        end: Where the log goes on behind its commit.
+        end: Where the log continues after its commit.
         time: When it was committed, in UTC.
         changes: In order.
     """
@@ -139,7 +139,7 @@ def transactions(messages: Iterable[bytes]) -> Iterator[Transaction]:
                 yield Transaction(current.xid, message.number(">Q"), current.time, tuple(current.changes))
                 current = None
             case "T" | "Y" | "O" | "M":
-                # TRUNCATE has no rows that could be retracted; types, origins and messages are no changes.
+                # TRUNCATE has no rows that could be retracted; types, origins and messages are not changes.
                 continue
             case other:
                 raise ConnectorError(

@@ -23,7 +23,7 @@ class KeyRange(NamedTuple):
     Attributes:
         upper: The last key of it, as texts; None: all keys that follow.
         snapshot: What `pg_current_snapshot()` printed.
-        until: A place of the log behind all transactions that the snapshot saw.
+        until: A place of the log after all transactions that the snapshot saw.
     """
 
     upper: tuple[str, ...] | None
@@ -52,7 +52,7 @@ def is_visible(xid: int, snapshot: str) -> bool:
 def with_snapshot(
     ranges: Sequence[KeyRange], key: tuple[str, ...] | None, snapshot: str, until: int
 ) -> tuple[KeyRange, ...]:
-    """Return the ranges when reading goes on behind a key, with a snapshot that may be another one.
+    """Return the ranges when reading continues after a key, with a snapshot that may be another one.
 
     Example:
         >>> first = with_snapshot((), None, "3:3:", 7)

@@ -1,7 +1,7 @@
 """`PostgresCdcSource`: the rows of a table, then every change to it, exactly once.
 
     position   ("snapshot", lsn, key, ranges)   rows up to the key were read; changes are kept from lsn on
-               ("changes", lsn, count, ranges)  all transactions up to lsn were read, and so many rows behind them
+               ("changes", lsn, count, ranges)  all transactions up to lsn were read, and so many rows after them
 
 The slot is created before the snapshot, so nothing is missed; changes that the snapshot has already are left out
 (`_visibility.py`). Changes are only looked at, never taken from the slot, until a checkpoint has them. So an epoch that
@@ -193,7 +193,7 @@ class _Reader(base.SourceReader):
         changes = ChangeRows(self._source, self._columns, self._database, facts)
         waiting: list[Row] = []
         for transaction in transactions(self._database.messages(piece.end)):
-            # What is before was read, and what is behind is not planned yet.
+            # What is before was read, and what is after is not planned yet.
             if not lsn < transaction.end <= piece.end:
                 continue
             rows = changes.rows(transaction, ranges)[skipped:]

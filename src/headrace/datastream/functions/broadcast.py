@@ -17,7 +17,7 @@ class BaseBroadcastProcessFunction(Function):
     """What the two broadcast process functions have in common."""
 
     class BaseContext(ABC):
-        """What is known of the record at hand."""
+        """What is known of the current record."""
 
         @abstractmethod
         def timestamp(self) -> int:

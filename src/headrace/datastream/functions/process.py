@@ -24,7 +24,7 @@ class ProcessFunction(Function):
     """
 
     class Context(ABC):
-        """What is known of the record at hand."""
+        """What is known of the current record."""
 
         @abstractmethod
         def timer_service(self) -> TimerService:
@@ -43,7 +43,7 @@ class KeyedProcessFunction(Function):
     """A process function on a keyed stream: it has keyed state and timers."""
 
     class Context(ABC):
-        """What is known of the record at hand."""
+        """What is known of the current record."""
 
         @abstractmethod
         def get_current_key(self) -> Any:
@@ -77,7 +77,7 @@ class CoProcessFunction(Function):
     """A process function over two connected streams, with a method for each."""
 
     class Context(ProcessFunction.Context):
-        """What is known of the record at hand, of either stream."""
+        """What is known of the current record, of either stream."""
 
     @abstractmethod
     def process_element1(self, value: Any, ctx: CoProcessFunction.Context) -> Iterable[Any] | None:
@@ -92,7 +92,7 @@ class KeyedCoProcessFunction(Function):
     """A process function over two streams keyed alike: both sides see the same state and timers."""
 
     class Context(KeyedProcessFunction.Context):
-        """What is known of the record at hand, of either stream."""
+        """What is known of the current record, of either stream."""
 
     class OnTimerContext(Context, KeyedProcessFunction.OnTimerContext):
         """What is known of the timer at hand."""

@@ -30,7 +30,7 @@ class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
     """A window function that knows more: clocks, and state per window and per key."""
 
     class Context(ABC, Generic[W2]):
-        """What is known of the window at hand."""
+        """What is known of the current window."""
 
         @abstractmethod
         def window(self) -> W2:
@@ -66,7 +66,7 @@ class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
     """A process window function on a stream without a key."""
 
     class Context(ABC, Generic[W2]):
-        """What is known of the window at hand."""
+        """What is known of the current window."""
 
         @abstractmethod
         def window(self) -> W2:

@@ -24,7 +24,7 @@ from headrace.state.columns import ColumnType, Ints
 
 Columns = Mapping[str, pa.Array]
 
-#: For decimals of 38 digits, and as many behind the point; python's own has 28 in all.
+#: For decimals of 38 digits, and as many after the point; python's own has 28 in all.
 _WIDE = Context(prec=76)
 
 #: Whether a row comes rather than goes.
@@ -155,7 +155,7 @@ class PartialSql:
 
     def sum(self, value: str, spark_type: str, *, is_decimal: bool = False) -> str:
         weighted = f"CAST({value} AS {spark_type})"
-        if self.retracts:  # a product of decimals would have room for fewer digits behind the point
+        if self.retracts:  # a product of decimals would have room for fewer digits after the point
             gone = negative_decimal(weighted, spark_type) if is_decimal else f"-{weighted}"
             weighted = f"(CASE WHEN {_ADDS} THEN {weighted} ELSE {gone} END)"
         return f"CAST(sum(CASE WHEN {self.condition()} THEN {weighted} END) AS {spark_type})"
@@ -387,7 +387,7 @@ def average(total: pa.Array, count: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _fitted(value: Decimal | None, kind: pa.Decimal128Type) -> Decimal | None:
-    """Round to the digits that a type has behind the point; NULL, as in Flink, where it has too few before it."""
+    """Round to the digits that a type has after the point; NULL, as in Flink, where it has too few before it."""
     if value is None:
         return None
     rounded = value.quantize(Decimal(1).scaleb(-kind.scale), ROUND_HALF_UP, _WIDE)

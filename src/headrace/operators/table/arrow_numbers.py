@@ -68,7 +68,7 @@ def boolean(each: ColumnExpression) -> ColumnExpression:
     """Return a condition.
 
     Raises:
-        NotUnderstoodError: It is none.
+        NotUnderstoodError: It is not valid.
     """
     if each.kind != pa.bool_():
         raise NotUnderstoodError("a condition that is no BOOLEAN")

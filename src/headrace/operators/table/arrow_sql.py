@@ -347,7 +347,7 @@ class _Reader(Tokens):
         return row_of(fields)
 
     def _row_names(self) -> list[tuple[str, pa.DataType | None]]:
-        """Read what stands behind STRUCT: names of fields and their types."""
+        """Read what stands after STRUCT: names of fields and their types."""
         self._expect("<")
         fields: list[tuple[str, pa.DataType | None]] = []
         while not fields or self._takes(","):

@@ -34,7 +34,7 @@ _LETTERS: Final = {
     "ss": ("{0.second:02}", 1_000_000),
 }
 _PATTERN: Final = re.compile(r"(yyyy|MM|dd|HH|mm|ss)|([-:/ .])")
-#: Microseconds of the first and behind the last time that has a year of four digits.
+#: Microseconds of the first and after the last time that has a year of four digits.
 _FIRST_TIME: Final = -62_135_596_800_000_000
 _LAST_TIME: Final = 253_402_300_800_000_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC).replace(tzinfo=None)

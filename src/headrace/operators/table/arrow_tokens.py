@@ -32,7 +32,7 @@ class Tokens:
         self._at = 0
 
     def whole(self, read: Callable[[], Read]) -> Read:
-        """Read something behind which nothing may come."""
+        """Read something after which nothing may come."""
         found = read()
         if self._at < len(self._tokens):
             raise NotUnderstoodError(self._tokens[self._at])

@@ -160,7 +160,7 @@ class InputRows:
 
 @dataclass
 class _Counted:
-    """What became of the rows of a side that an epoch has touched, each once."""
+    """What happened to the rows of a side that an epoch has touched, each once."""
 
     rows_before: Ints
     rows_after: Ints

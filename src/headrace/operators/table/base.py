@@ -42,11 +42,11 @@ _PLACE_BITS = 32
 
 @dataclass(frozen=True)
 class EpochTime:
-    """What time it is in an epoch. Rows come first, then event time goes on."""
+    """What time it is in an epoch. Rows come first, then event time advances."""
 
     #: The watermark while rows come; those that it has passed are late.
     before: int
-    #: The watermark behind the rows.
+    #: The watermark after the rows.
     after: int
     #: The clock, ms since 1970.
     now_ms: int = 0
@@ -84,7 +84,7 @@ class SessionWindows:
 
     Args:
         time: The column with the time, in milliseconds.
-        gap_ms: How long nothing comes behind a session's last row.
+        gap_ms: How long nothing comes after a session's last row.
     """
 
     time: str

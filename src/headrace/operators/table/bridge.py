@@ -51,7 +51,7 @@ class StreamToTable:
         is_atomic: Whether a record is a value, and not fields; there is one column then.
         has_rowtime: Whether the last column is the timestamp of the record.
         is_insert_only: Whether rows are only ever added; else records are `Row`s and their kinds count.
-        has_watermarks: Whether the table goes by the stream's watermarks (SOURCE_WATERMARK()).
+        has_watermarks: Whether the table follows the stream's watermarks (SOURCE_WATERMARK()).
         zone: The time zone by which the table counts event time; None: as the stream does.
     """
 

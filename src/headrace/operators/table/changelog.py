@@ -43,7 +43,7 @@ def update_changelog(
     is_insert_only: bool = False,
     events: pa.Array | pa.ChunkedArray | None = None,
 ) -> pa.Table:
-    """Return what became of keyed rows: +I, -U and +U, or -D, key after key.
+    """Return what happened to keyed rows: +I, -U and +U, or -D, key after key.
 
     Args:
         schema: The columns.
@@ -110,7 +110,7 @@ def weights_of(kinds: npt.NDArray[np.int8]) -> npt.NDArray[np.int64]:
 
 
 def concat_changes(tables: Sequence[pa.Table], schema: Schema, *, is_insert_only: bool) -> pa.Table:
-    """Put changes behind each other."""
+    """Put changes one after another."""
     tables = [table for table in tables if table.num_rows]
     return pa.concat_tables(tables) if tables else empty_changes(schema, is_insert_only=is_insert_only)
 

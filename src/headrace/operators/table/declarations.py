@@ -168,9 +168,9 @@ class StatefulNode(OnlyInEpochs):
         output: What comes out, without `KIND`.
         is_insert_only: Whether what comes out has no `KIND`.
         emits_update_before: Whether -U is wanted before a +U.
-        ttl_ms: How long state stays after it was last written (``table.exec.state.ttl``); 0: for ever.
+        ttl_ms: How long state stays after it was last written (``table.exec.state.ttl``); 0: forever.
         row_by_row: Whether every row of an epoch makes its own changes, not only the epoch as a whole.
-        one_phase: Whether rows are exchanged before they are aggregated, not behind.
+        one_phase: Whether rows are exchanged before they are aggregated, not after.
     """
 
     inputs: ClassVar[int] = 1
@@ -195,7 +195,7 @@ class StatefulNode(OnlyInEpochs):
 
     @property
     def user_functions(self) -> tuple[UserAggregate, ...]:
-        """The functions of the user's that it calls, to be opened before its rows and closed behind them."""
+        """The functions of the user's that it calls, to be opened before its rows and closed after them."""
         calls: tuple[AggSpec, ...] = getattr(self, "calls", ())
         return tuple(call.user for call in calls if call.user is not None)
 
@@ -293,7 +293,7 @@ class JoinKind(Enum):
 
 @dataclass(frozen=True)
 class FirstPairs:
-    """Pairs of a join that a top-N behind it can want: the first ones of each partition, of all that an epoch makes.
+    """Pairs of a join that a top-N after it can want: the first ones of each partition, of all that an epoch makes.
 
     Args:
         partition: The columns of a partition, by their positions in the pair.
@@ -365,7 +365,7 @@ class OuterSide:
 
 @dataclass(frozen=True)
 class JoinAssociationsDeclaration(StatefulNode):
-    """The second half of a join with a condition that is no equality, of all kinds but INNER.
+    """The second half of a join with a condition that is not an equality, of all kinds but INNER.
 
     The first half is an inner join, whose pairs Spark checks. Here they are counted per row of an outer side: a row
     without any is padded with NULLs (LEFT, RIGHT, FULL), let through (ANTI) or held back (SEMI). Of a window join all
@@ -375,7 +375,7 @@ class JoinAssociationsDeclaration(StatefulNode):
         kind: How.
         sides: The outer ones; the left one for SEMI and ANTI. Input 0 is the pairs.
         pair_columns: What the columns of the output are called in the pairs.
-        interval_ms: Of an interval join, how old its rows may be; None: it is none.
+        interval_ms: Of an interval join, how old its rows may be; None for others.
     """
 
     inputs: ClassVar[int] = 2
@@ -440,7 +440,7 @@ class RankDeclaration(StatefulNode):
 
     Args:
         partition: Columns; none: all rows compete.
-        order: What ranks go by; none, for LIMIT: as rows came.
+        order: What rows are ranked by; none, for LIMIT: as rows came.
         last: The highest rank that is wanted; None: no end (OFFSET alone).
         first: The lowest one, from 1.
         rank_column: What the rank is called in the output; None: not there.
@@ -479,7 +479,7 @@ class RowWindowsDeclaration(StatefulNode):
     Args:
         keys: What windows are apart by.
         size: How many rows a window has.
-        slide: How many rows behind the start of a window the next one starts.
+        slide: How many rows after the start of a window the next one starts.
         number: The column of the output with the number of the window among those of its key, BIGINT; it comes last.
     """
 

@@ -79,7 +79,7 @@ class Block:
         return self.lasts[self.keys] - np.arange(len(self.keys)) < count
 
     def ends_of_peers(self) -> Ints:
-        """Return for each row the place behind the last one of its time."""
+        """Return for each row the place after the last one of its time."""
         ends = np.append(np.flatnonzero(np.diff(self.peers)) + 1, len(self.peers))
         return ends[np.searchsorted(ends, np.arange(len(self.peers)), "right")]
 
@@ -134,7 +134,7 @@ def running(fold: np.ufunc, elements: Elements, block: Block) -> Elements:
         for first, end in zip(firsts.tolist(), ends.tolist(), strict=True):
             made[first:end] = fold.accumulate(elements[first:end])
         return made
-    going = np.argsort(-lengths, kind="stable")  # the longest first: those that go on are always in front
+    going = np.argsort(-lengths, kind="stable")  # the longest first: those that continue are always in front
     for place in range(1, longest):
         going = going[: np.searchsorted(-lengths[going], -place, "left")]
         at = firsts[going] + place
@@ -184,7 +184,7 @@ def is_first_of_equals(codes: Ints, keys: Ints) -> Bools:
 def sums_of_different(elements: Elements, codes: Ints, block: Block, frames: Frames) -> Elements:
     """Add the elements of each frame, those of equal codes once.
 
-    Of equal ones the last in a frame counts. It does so in the frames that end behind it and not behind the next one,
+    Of equal ones the last in a frame counts. It does so in the frames that end after it and not after the next one,
     and start no later than it: these are a run, as both ends of frames only ever rise.
     """
     if np.issubdtype(elements.dtype, np.floating):  # of which nothing can be taken away without a trace

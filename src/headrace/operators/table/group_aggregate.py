@@ -355,7 +355,7 @@ class _Extremes:
 
 
 def _add_rows(changes: dict[str, RowSet], name: str, written: RowSet) -> None:
-    """Put rows that are written behind those of the table to remove, without those that are written anyway."""
+    """Put rows that are written after those of the table to remove, without those that are written anyway."""
     swept = changes.get(name)
     changes[name] = written if swept is None else RowSet.merged([swept, written], keep_removals=True)
 

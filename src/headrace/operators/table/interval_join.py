@@ -183,7 +183,7 @@ def _near(left: TimedRows, right: TimedRows, lower_ms: int, upper_ms: int) -> tu
 
 @dataclass
 class _Waiting:
-    """What became of the rows of an outer side."""
+    """What happened to the rows of an outer side."""
 
     #: Rows that are emitted without a partner, and how many of each there are.
     emitted: Emitted
@@ -259,7 +259,7 @@ class _OuterRows:
         return np.full(rows.num_rows, now_ms, np.int64) if name is None else numbers(rows, name)
 
     def _columns(self, given: InputRows, firsts: Ints, table: SlotTable, slots: Ints) -> pa.Table:
-        """Return the columns of rows of the epoch, and of rows of state behind them."""
+        """Return the columns of rows of the epoch, and of rows of state after them."""
         stored = read_columns(table, slots, [f"c{at}" for at in range(len(self._names))])
         made = {}
         for column, old in zip(self._side.columns, stored.values(), strict=True):

@@ -298,7 +298,7 @@ def _changed_pairs(
         *pairs_of(came_left, rest_right),
     ]
     if (came_left.slots < 0).all():
-        # Rows that are new as a whole need not be put behind the others to be paired.
+        # Rows that are new as a whole need not be put after the others to be paired.
         return [*gone, *pairs_of(rest_left, came_right), *pairs_of(came_left, came_right)]
     return [*gone, *pairs_of(rows_after(rest_left, came_left), came_right)]
 
@@ -350,7 +350,7 @@ def _alone(
     """
     leaves, enters = was & ~is_now, ~was & is_now
     counts = np.where(leaves[old.keys], -old.counts, 0)
-    # Of a key that enters, all that it has behind the epoch.
+    # Of a key that enters, all that it has after the epoch.
     left = old.counts + changes_of(old, change)
     counts = np.where(enters[old.keys], left, counts)
     moved = np.flatnonzero(counts)

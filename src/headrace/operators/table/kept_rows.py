@@ -83,7 +83,7 @@ class KeptSide:
         null_safe: For each key whether NULL equals NULL.
         retracts: Whether rows may be retracted.
         is_ordered: Whether to remember in which order rows came.
-        newest_counts: Whether a row that comes once more is as new as its last copy, not as old as its first.
+        newest_counts: Whether a row that comes again is as new as its last copy, not as old as its first.
         keeps_unmatched: Whether rows that match nothing, because a key is NULL, make a difference.
         ended_can_go: Whether a row whose time is over still takes its pairs with it when it goes.
         tells_copies_apart: Whether it matters that a row is there already; not where all rows of a key go together.
@@ -289,7 +289,7 @@ class SideChange:
         return KeptRows(self._columns, keys, self.counts, self.is_update, self.slots, self.order)
 
     def written(self, seen: KeptRows | None = None) -> RowSet:
-        """Return the rows of state to write; the time to live of rows that were seen begins anew."""
+        """Return the rows of state to write; the time to live of rows that were seen begins again."""
         rows = self._side.rows_to_write(
             self.row_keys, self.owners, self._columns, self.after, self.order, self._now_ms
         ).take(~self.is_free & (self.counts != 0))
@@ -333,7 +333,7 @@ def numbered(left: Ints, right: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def counted_up(counts: Ints) -> Ints:
-    """Return 0, 1, ... up to each of the counts, behind each other."""
+    """Return 0, 1, ... up to each of the counts, one after another."""
     return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
@@ -351,7 +351,7 @@ def netted(row_keys: Ints, weights: Ints, is_update: Bools) -> tuple[Ints, Ints,
 
 
 def concat_rows(first: KeptRows, second: KeptRows) -> KeptRows:
-    """Put rows behind each other."""
+    """Put rows one after another."""
     return KeptRows(
         [pa.concat_arrays([a, b]) for a, b in zip(first.columns, second.columns, strict=True)],
         np.concatenate([first.keys, second.keys]),
@@ -363,7 +363,7 @@ def concat_rows(first: KeptRows, second: KeptRows) -> KeptRows:
 
 
 def rows_after(rows: KeptRows, change: KeptRows) -> KeptRows:
-    """Return rows as they are behind changes."""
+    """Return rows as they are after changes."""
     if not len(change.keys):
         return rows
     known, places = _known(rows, change)

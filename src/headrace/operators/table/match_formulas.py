@@ -93,7 +93,7 @@ class Apply:
 
 
 Formula = Cell | Fold | FixedValue | Apply
-#: A value for the row at a place, which a partial match with these bounds may go on with.
+#: A value for the row at a place, which a partial match with these bounds may continue with.
 Value = Callable[[int, tuple[int, ...]], Any]
 
 

@@ -7,7 +7,7 @@ is a state of the automaton and the places where the rows of each variable begin
                                                  --B--> itself
 
 Quantifiers follow Flink's CEP library, whose choices differ from regular expressions: a greedy variable keeps the one
-behind it from taking a row that fits both, whatever comes later. See docs/design/0094-match-recognize.md.
+after it from taking a row that fits both, whatever comes later. See docs/design/0094-match-recognize.md.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class PatternState:
     """What may happen to the next row of a partial match.
 
     Args:
-        takes: The variable that the row may belong to, and the state behind it; None: none.
+        takes: The variable that the row may belong to, and the state after it; None: none.
         proceeds: The state whose choices count here as well; None: none.
         unless: Variables that must not fit the row, for either.
     """
@@ -109,7 +109,7 @@ def states_of(variables: Sequence[PatternVariable]) -> tuple[list[PatternState],
         least = max(variable.least, 1)
         is_optional = variable.least == 0
         if variable.most is None:
-            last = add((at, len(states)), following)  # once more, as often as rows fit
+            last = add((at, len(states)), following)  # again, as often as rows fit
         else:
             last = following
             for _ in range(variable.most - least):

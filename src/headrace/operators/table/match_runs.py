@@ -55,7 +55,7 @@ class PatternPlan:
         states: The states of the pattern.
         first: The state it begins with.
         conditions: What each variable asks of a row; None: nothing.
-        skip: Where to go on after a match.
+        skip: Where to continue after a match.
         within_ms: How long a match may take; None: as long as it likes.
     """
 
@@ -158,11 +158,11 @@ class Runs:
         expired = [
             each.began_ms + within for each in self.runs if each.bounds and time_ms - each.began_ms >= within
         ]
-        # Time may have come to its end, which is no time of a match.
+        # Time may have come to its end, which is not a time of a match.
         return self._settled(_Heap(kept), (), min(time_ms, max(expired)))
 
     def feed(self, at: int, time_ms: int) -> list[Found]:
-        """Have the next row, at this place, go on with all partial matches; return the matches."""
+        """Have the next row, at this place, continue with all partial matches; return the matches."""
         going_on, complete = _Heap(), _Heap()
         for run in self.runs:
             for made in self._next(run, at, time_ms):

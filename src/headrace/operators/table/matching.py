@@ -63,7 +63,7 @@ class Matching:
         self.plan = PatternPlan(names, states, first, conditions, pattern.skip, pattern.within_ms)
 
     def fed(self, runs: Runs, places: Iterable[int], times: Sequence[int] | Any) -> list[Found]:
-        """Have rows go on with the partial matches of their key; return the matches."""
+        """Have rows continue with the partial matches of their key; return the matches."""
         found: list[Found] = []
         for at in places:
             time = int(times[at])
@@ -83,7 +83,7 @@ class Matching:
         return made
 
     def values(self, found: Sequence[Found]) -> list[list[Any] | None]:
-        """Return, for each result that is no value of a row, what it is in each match."""
+        """Return, for each result that is not a value of a row, what it is in each match."""
         made: list[list[Any] | None] = []
         for result in self._pattern.results:
             if isinstance(result, Cell):

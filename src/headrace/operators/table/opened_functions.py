@@ -1,4 +1,4 @@
-"""Functions of the user's that are opened before their first row in a task, and closed behind the last."""
+"""Functions of the user's that are opened before their first row in a task, and closed after the last."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 
 class OpenedFunction:
-    """A `ScalarFunction`, to be opened before its first row in the task that calls it, and closed behind its last."""
+    """A `ScalarFunction`, to be opened before its first row in the task that calls it, and closed after its last."""
 
     #: See `PythonCall`.
     takes_batches: ClassVar[bool] = False

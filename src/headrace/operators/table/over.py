@@ -44,7 +44,7 @@ _SLOTS = ""
 
 
 class OverOperator:
-    """Runs an `OverAggregateDeclaration` that goes by time."""
+    """Runs an `OverAggregateDeclaration` that is ordered by time."""
 
     def __init__(self, declaration: OverAggregateDeclaration, schema: Schema, *, retracts: bool) -> None:
         if retracts:  # as in Flink
@@ -116,7 +116,7 @@ class OverOperator:
         oldest: int,
         changes: list[tuple[str, RowSet]],
     ) -> pa.Table:
-        """Return rows with their results, in the order of their times; note what becomes of state."""
+        """Return rows with their results, in the order of their times; note what happens to state."""
         keys, ids, _ = numbered(due.owners, due.owners[:0])
         known = self._known(keys, state, time)
         old, old_ids, stale = self._kept(keys, known, state)

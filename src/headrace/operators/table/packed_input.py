@@ -122,7 +122,7 @@ def _is_null(column: pa.Array) -> Ints:
 
 @dataclass(frozen=True)
 class PackedInput:
-    """What becomes of the rows that go along an edge.
+    """What happens to the rows that go along an edge.
 
     Args:
         source: The columns that rows come with, `KIND` among them if they have one.
@@ -157,7 +157,7 @@ class PackedInput:
 
     @property
     def merges(self) -> dict[int, GroupMerge]:
-        """How groups are put together behind the exchange, by input; rows as they are need none."""
+        """How groups are put together after the exchange, by input; rows as they are need none."""
         program = self._program
         assert program is not None
         return {each.spec.side: each.merge for each in program.inputs if each.merge is not None}

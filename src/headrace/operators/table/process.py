@@ -198,7 +198,7 @@ def _compared(one: Any, other: Any, order: Order) -> int:
 
 
 class _Run:
-    """The calls of an epoch, and what the function says of time while they go on."""
+    """The calls of an epoch, and what the function says about time during them."""
 
     def __init__(
         self, declaration: ProcessTableDeclaration, entries: Sequence[Any], timers: Timers | None
@@ -216,7 +216,7 @@ class _Run:
         self._key: tuple[Any, ...] = ()
         self._time: int | None = None
         self.is_timer = False
-        #: How far event time has come, as the table counts it.
+        #: How far event time has advanced, as the table counts it.
         self.watermark = MIN_WATERMARK
         #: What came out, and the kind of each row.
         self.rows: list[tuple[Any, ...]] = []

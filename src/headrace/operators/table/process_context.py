@@ -28,7 +28,7 @@ class Clock(Protocol):
 
     @property
     def watermark_ms(self) -> int | None:
-        """How far event time has come."""
+        """How far event time has advanced."""
 
     @property
     def is_timer(self) -> bool:
@@ -57,11 +57,11 @@ class TimeContext:
         return self._shown(self._clock.time_ms)
 
     def current_watermark(self) -> Any:
-        """Return how far event time has come in all tables; None if no table has a watermark yet."""
+        """Return how far event time has advanced in all tables; None if no table has a watermark yet."""
         return self._shown(self._clock.watermark_ms)
 
     def table_watermark(self) -> Any:
-        """Return how far event time has come in the table of the row; None in `on_timer`.
+        """Return how far event time has advanced in the table of the row; None in `on_timer`.
 
         All tables of a call advance together: it is the same as `current_watermark`.
         """

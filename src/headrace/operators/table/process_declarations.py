@@ -38,7 +38,7 @@ class ProcessedTable:
         fields: The names of its columns, for the function.
         columns: Where they are in the rows that come.
         partition_by: Which of the fields PARTITION BY names.
-        order: How rows of a key are sorted before the function sees them, behind their time; None: as they come.
+        order: How rows of a key are sorted before the function sees them, after their time; None: as they come.
         time_index: Which of the fields is the time attribute of on_time.
         passes_through: Whether all its columns come out, in front of the result.
         mode: The kinds of rows that it has.

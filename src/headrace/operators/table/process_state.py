@@ -1,6 +1,6 @@
 """The state of process table functions: an entry is a table, found by the key of the rows that are processed.
 
-    value.NAME    one row for each key: the value, pickled; read before a call, written behind it if it has changed
+    value.NAME    one row for each key: the value, pickled; read before a call, written after it if it has changed
     list.NAME     a row for each element
     map.NAME      a row for each entry, found by key and entry: a map of any size is never read as a whole
 
@@ -39,7 +39,7 @@ class StateEntry:
 
     Args:
         spec: What the function declares.
-        ttl_ms: How long it stays after it was last written; 0: for ever.
+        ttl_ms: How long it stays after it was last written; 0: forever.
     """
 
     def __init__(self, spec: StateSpec, ttl_ms: int) -> None:
@@ -214,7 +214,7 @@ class ListEntry(StateEntry):
         self.of_key(key).clear()
 
     def next_place(self) -> int:
-        """Return a number behind all before, also those of earlier epochs."""
+        """Return a number after all before, also those of earlier epochs."""
         self._added += 1
         return int(arrival_order(self.time.epoch, 1)[0]) + self._added - 1
 
@@ -253,11 +253,11 @@ class StateList:
         return list(self)
 
     def add(self, value: Any) -> None:
-        """Put an element behind the others."""
+        """Put an element after the others."""
         self._added.append((self._entry.next_place(), value))
 
     def add_all(self, values: Iterable[Any]) -> None:
-        """Put elements behind the others."""
+        """Put elements after the others."""
         for each in values:
             self.add(each)
 

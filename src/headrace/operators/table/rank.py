@@ -34,7 +34,7 @@ class Ranking:
     """Which rows come first.
 
     Args:
-        order: What ranks go by.
+        order: What rows are ranked by.
         first: The lowest rank that is emitted.
         last: The highest; None: no end.
         newest_first: Whether, of rows that are equal in this, the newest comes first, not the oldest.

@@ -25,7 +25,7 @@ _EXPLODE: Final = re.compile(r"explode\(`((?:[^`]|``)*)`\)")
 
 
 def row_step(step: Step, types: Mapping[str, pa.DataType]) -> dict[str, pa.DataType] | None:
-    """Return the columns behind a step that is done with rows; None if it is no such step, or Spark has to do it."""
+    """Return the columns after a step that is done with rows; None if it is no such step, or Spark has to do it."""
     if isinstance(step, PythonCalls):
         if not all(_can_call(call, types) for call in step.calls):
             return None
@@ -41,7 +41,7 @@ def row_step(step: Step, types: Mapping[str, pa.DataType]) -> dict[str, pa.DataT
 def done_with_rows(
     step: PythonCalls | Explode, columns: Columns, rows: int, caller: Caller | None
 ) -> tuple[dict[str, pa.Array], int]:
-    """Do a step; returns the columns behind it, and how many rows they have."""
+    """Do a step; returns the columns after it, and how many rows they have."""
     if isinstance(step, Explode):
         return _one_by_one(step, columns)
     assert caller is not None

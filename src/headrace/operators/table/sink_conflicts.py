@@ -96,7 +96,7 @@ class SinkConflictOperator:
     def _resolved(
         self, due: TimedRows, table: SlotTable, time: EpochTime, changes: list[tuple[str, RowSet]]
     ) -> list[tuple[int, _Row]]:
-        """Return what becomes of the keys of rows; note what the sink has then."""
+        """Return what happens to the keys of rows; note what the sink has then."""
         if not len(due.times):
             return []
         width = len(self._names)
@@ -191,7 +191,7 @@ class SinkConflictOperator:
 
 
 def _add_or_cancel(pending: list[tuple[int, _Row]], kind: int, row: _Row) -> None:
-    """Put a row behind others, unless it and one of them cancel each other."""
+    """Put a row after others, unless it and one of them cancel each other."""
     is_added = kind in (INSERT, UPDATE_AFTER)
     for at, (other, each) in enumerate(pending):
         if (other in (INSERT, UPDATE_AFTER)) != is_added and each == row:

@@ -48,7 +48,7 @@ class Where:
 
 @dataclass(frozen=True)
 class Explode:
-    """The row, once for every element that a generator makes of it; its columns come behind the row's.
+    """The row, once for every element that a generator makes of it; its columns come after the row's.
 
     Args:
         generator: Spark SQL of a generator, such as ``explode(tags)`` or ``posexplode(tags)``.
@@ -92,14 +92,14 @@ class PythonCall:
 
 @dataclass(frozen=True)
 class PythonCalls:
-    """Python functions, called for every row; their results are new columns behind the row's."""
+    """Python functions, called for every row; their results are new columns after the row's."""
 
     calls: tuple[PythonCall, ...]
 
 
 @dataclass(frozen=True)
 class RowIds:
-    """Two BIGINT columns behind the row's that identify it: equal for rows with equal values, and for no others.
+    """Two BIGINT columns after the row's that identify it: equal for rows with equal values, and for no others.
 
     Args:
         columns: The columns whose values count.
@@ -147,12 +147,12 @@ class Fragment:
     schema: Schema
 
     def has_kinds(self, before: bool) -> bool:
-        """Whether rows have `KIND` behind the steps, if they have it `before` or not."""
+        """Whether rows have `KIND` after the steps, if they have it `before` or not."""
         return kinds_behind(self.steps, before)
 
 
 def kinds_behind(steps: Iterable[Step], before: bool) -> bool:
-    """Whether rows have `KIND` behind steps."""
+    """Whether rows have `KIND` after steps."""
     for step in steps:
         if isinstance(step, KindsToColumn):
             before = False
@@ -162,12 +162,12 @@ def kinds_behind(steps: Iterable[Step], before: bool) -> bool:
 
 
 def reads_watermark(steps: Iterable[Step]) -> bool:
-    """Whether steps ask how far event time has come."""
+    """Whether steps ask how far event time has advanced."""
     return any(CURRENT_WATERMARK in text for step in steps for text in _texts(step))
 
 
 def at_watermark(steps: Iterable[Step], watermark_ms: int | None) -> tuple[Step, ...]:
-    """Return steps that know how far event time has come; None: there is no watermark yet.
+    """Return steps that know how far event time has advanced; None: there is no watermark yet.
 
     >>> at_watermark([Where("`t` > current_watermark()")], 7)
     (Where(condition='`t` > 7L'),)
@@ -204,7 +204,7 @@ def _texts(step: Step) -> list[str]:
 
 
 def columns_read(names: Sequence[str], steps: Iterable[Step]) -> set[str]:
-    """Return which of the columns that come in steps read; all of them, if they go on."""
+    """Return which of the columns that come in steps read; all of them, if they are passed on."""
     read = read_by(steps)
     return set(names) if read is None else mentioned(names, read)
 

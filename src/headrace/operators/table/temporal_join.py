@@ -137,7 +137,7 @@ class TemporalJoinOperator:
         return TimedRows(columns, np.empty((0, KEY_WORDS), np.int64), none, none)
 
     def _versions_of(self, table: SlotTable, fresh: TimedRows, owners: Ints) -> TimedRows:
-        """Return the versions of keys, those of the epoch behind those of state."""
+        """Return the versions of keys, those of the epoch after those of state."""
         keys, _, _ = numbered(owners, owners[:0])
         _, slots = self._waiting.of_keys(table, keys)
         names = [f"c{at}" for at in range(len(self._right_types))]

@@ -17,7 +17,7 @@ class OverCall:
     Args:
         call: The function: what `AggSpec` knows, ROW_NUMBER, RANK, DENSE_RANK and LAG (of a value, and of a default).
         preceding: Rows before the current one, or ms; None: from the first row on.
-        is_range: Whether it goes by time, and rows of the same time see each other.
+        is_range: Whether it follows time, and rows of the same time see each other.
         offset: How many rows LAG looks back.
     """
 
@@ -36,7 +36,7 @@ class OverAggregateDeclaration(StatefulNode):
         calls: The functions.
         time: A BIGINT column with event time in ms: rows come out when the watermark has passed them. None: as they
             come, by the clock, unless there is an order.
-        order: A column that is no time: all rows are kept, and changes of their results are emitted.
+        order: A column that is not a time: all rows are kept, and changes of their results are emitted.
     """
 
     keys: tuple[str, ...]
@@ -55,7 +55,7 @@ class OverAggregateDeclaration(StatefulNode):
 
 @dataclass(frozen=True)
 class SessionRowsDeclaration(StatefulNode):
-    """SESSION windows over rows that stay rows: each with the start, the end and the time of its session behind it.
+    """SESSION windows over rows that stay rows: each with the start, the end and the time of its session after it.
 
     Args:
         keys: What sessions are kept apart by.
@@ -83,7 +83,7 @@ class TableIntervalJoinDeclaration(StatefulNode):
         right_time: The same of the right input.
         lower_ms: The least difference of the times ...
         upper_ms: ... and the greatest.
-        holds_ms: How far event time is held back behind it.
+        holds_ms: How far event time is held back after it.
     """
 
     inputs: ClassVar[int] = 2

@@ -45,7 +45,7 @@ class TimedRows:
 
 
 def joined_rows(first: TimedRows, second: TimedRows) -> TimedRows:
-    """Return rows behind each other."""
+    """Return rows one after another."""
     return TimedRows(
         [pa.concat_arrays([a, b]) for a, b in zip(first.columns, second.columns, strict=True)],
         np.concatenate([first.owners, second.owners]),

@@ -23,7 +23,7 @@ __all__ = ["TimedWay"]
 
 @dataclass(frozen=True)
 class TimedWay:
-    """What becomes of rows until their time is known.
+    """What happens to rows until their time is known.
 
     Args:
         way: What is done to them first.

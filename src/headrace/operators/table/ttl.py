@@ -19,7 +19,7 @@ class RowTimeToLive:
     """The rule of one table.
 
     Args:
-        ttl_ms: How long rows stay after they were written; 0: for ever.
+        ttl_ms: How long rows stay after they were written; 0: forever.
     """
 
     def __init__(self, ttl_ms: int) -> None:

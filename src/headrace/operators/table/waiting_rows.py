@@ -66,7 +66,7 @@ class WaitingRows(TimedTable):
     def due(
         self, fresh: TimedRows, table: SlotTable, time: EpochTime, changes: list[tuple[str, RowSet]]
     ) -> TimedRows:
-        """Return the rows that the watermark has passed; note what becomes of those that wait."""
+        """Return the rows that the watermark has passed; note what happens to those that wait."""
         is_due = fresh.times <= time.after
         if not is_due.all():
             changes.append((self.name, self.written(fresh.take(~is_due))))

@@ -396,7 +396,7 @@ def _of_values(call: AggSpec, accumulator: ColumnAccumulator, values: ValueChang
 def _joined(
     table: SlotTable, stored: Ints, fresh: Mapping[str, pa.Array | Ints], layout: TableLayout
 ) -> tuple[dict[str, pa.Array], Ints, Ints]:
-    """Return stored slices with those of this epoch behind them: columns, keys and owners."""
+    """Return stored slices with those of this epoch after them: columns, keys and owners."""
     names = [column.name for column in layout.columns]
     columns = read_columns(table, stored, names)
     if not fresh:

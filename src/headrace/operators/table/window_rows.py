@@ -82,7 +82,7 @@ class HeldSide:
         self.types = self._side.types
 
     def advance(self, rows: pa.Table | None, table: SlotTable, time: EpochTime) -> _Due:
-        """Take an epoch's rows, and return those whose windows are over behind it."""
+        """Take an epoch's rows, and return those whose windows are over after it."""
         late = 0
         if rows is not None and rows.num_rows:
             on_time = numbers(rows, self._end) - 1 > time.before

@@ -147,7 +147,7 @@ class WindowValues:
             last_window: From the end of a slice to the end of the last window around it.
             start_of: From the end of a slice to its start, where that is not said.
             before: The watermark while rows come.
-            after: The watermark behind them.
+            after: The watermark after them.
 
         Returns:
             The values that windows may want which are due, and the rows of state to write.

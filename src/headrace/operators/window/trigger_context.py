@@ -1,4 +1,4 @@
-"""The context of triggers: clocks, timers and state of the window at hand."""
+"""The context of triggers: clocks, timers and state of the current window."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class OperatorTriggerContext(Trigger.OnMergeContext):
         raise StateDescriptorError(f"a trigger cannot use a {type(state_descriptor).__name__}")
 
     def merge_partitioned_state(self, state_descriptor: descriptors.StateDescriptor) -> None:
-        """Bring the state of the merged windows into that of the window at hand."""
+        """Bring the state of the merged windows into that of the current window."""
         state = self.get_partitioned_state(state_descriptor)
         if not isinstance(
             state_descriptor, (descriptors.ReducingStateDescriptor, descriptors.ListStateDescriptor)

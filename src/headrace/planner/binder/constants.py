@@ -30,7 +30,7 @@ def constant_of(context: Context, node: Node, wanted: DataType, what: str) -> An
         what: How messages name it.
 
     Raises:
-        SqlValidationError: If it is no constant, or not of the type.
+        SqlValidationError: If it is not a constant, or not of the type.
     """
     bound = ExpressionBinder(context, Scope(context, ()), None, what).typed(node)
     try:

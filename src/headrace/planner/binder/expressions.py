@@ -37,6 +37,7 @@ from headrace.planner.functions.text import constant, is_null
 from headrace.types import (
     BooleanType,
     CharType,
+    DataType,
     DataTypes,
     MapType,
     MultisetType,
@@ -144,7 +145,7 @@ class ExpressionBinder:
             self.fail(
                 f"{clause} needs a BOOLEAN condition, not {bound.type.summary_without_null()}",
                 node.span,
-                hint="compare it with a value, or write IS NOT NULL behind it",
+                hint="compare it with a value, or add IS NOT NULL",
             )
         return bound
 
@@ -392,7 +393,38 @@ class ExpressionBinder:
             if FUNCTIONS.find(node.name.path[-1]) is None and user is None:
                 self._unknown(node.name)
             self.fail(f"{node.name.dotted()} cannot be used with OVER", node.span)
-        shown = node.name.dotted() if function is None else function.name
+        over = self._checked_over(node, node.name.dotted() if function is None else function.name)
+        window = self._window(node.over)
+        self.over = None
+        try:
+            arguments = tuple(self.typed(one) for one in node.arguments)
+            partition = tuple(self.typed(one) for one in window.partition_by)
+            order = tuple(self.sort_key(one) for one in window.order_by)
+        finally:
+            self.over = over
+        if function is None:
+            assert user is not None
+            given = checked_operands(self.context, node, user, arguments)
+            kind, frame_ = user.result_type.nullable(), bind_frame(self, window, order)
+            call = e.WindowCall(user.name, given, kind, partition, order, frame_, node.distinct, user)
+            return over.reference(call)
+        result = self.aggregate_type(node, function, arguments, grouped=True)
+        if function.only_over and not order and function.name not in {"ROW_NUMBER"}:
+            self.fail(f"{function.name} needs ORDER BY in its window", node.span)
+        frame = None if function.only_over else bind_frame(self, window, order)
+        if frame is not None and window.frame is not None and function.name == "COUNT":
+            result = result.not_null()
+        elif frame is not None and not frame.ends_now and not function.value_for_no_rows:
+            result = result.nullable()
+        place = self.context.place(node.span)
+        return over.reference(
+            e.WindowCall(
+                function.name, arguments, result, partition, order, frame, node.distinct, place=place
+            )
+        )
+
+    def _checked_over(self, node: syntax.FunctionCall, shown: str) -> OverCalls:
+        """Return what OVER calls are collected in, if the call may stand here as it is written."""
         if self.over is None:
             self.fail(
                 f"OVER is not allowed in {self.place}",
@@ -407,43 +439,21 @@ class ExpressionBinder:
             self.fail(
                 f"{shown} OVER does not accept ORDER BY in its arguments, or named arguments", node.span
             )
-        window = self._window(node.over)
-        over, self.over = self.over, None
+        return self.over
+
+    def aggregate_type(
+        self,
+        node: syntax.FunctionCall,
+        function: BuiltInAggregate,
+        arguments: Sequence[e.Expression],
+        *,
+        grouped: bool,
+    ) -> DataType:
+        """Return what an aggregate gives for its arguments."""
         try:
-            arguments = tuple(self.typed(one) for one in node.arguments)
-            partition = tuple(self.typed(one) for one in window.partition_by)
-            order = tuple(self.sort_key(one) for one in window.order_by)
-        finally:
-            self.over = over
-        if function is None:
-            assert user is not None
-            given = checked_operands(self.context, node, user, arguments)
-            kind, frame_ = user.result_type.nullable(), bind_frame(self, window, order)
-            call = e.WindowCall(user.name, given, kind, partition, order, frame_, node.distinct, user)
-            return over.reference(call)
-        try:
-            result = function.resolve([one.type for one in arguments], grouped=True)
+            return function.resolve([one.type for one in arguments], grouped)
         except WrongArguments as wrong:
             self.fail(wrong.message, node.span, hint=wrong.hint)
-        if function.only_over and not order and function.name not in {"ROW_NUMBER"}:
-            self.fail(f"{function.name} needs ORDER BY in its window", node.span)
-        frame = None if function.only_over else bind_frame(self, window, order)
-        if frame is not None and window.frame is not None and function.name == "COUNT":
-            result = result.not_null()
-        elif frame is not None and not frame.ends_now and not function.value_for_no_rows:
-            result = result.nullable()
-        return over.reference(
-            e.WindowCall(
-                function.name,
-                arguments,
-                result,
-                partition,
-                order,
-                frame,
-                node.distinct,
-                place=self.context.place(node.span),
-            )
-        )
 
     def _window(self, node: syntax.WindowSyntax | syntax.Identifier | None) -> syntax.WindowSyntax:
         assert self.over is not None
@@ -486,10 +496,7 @@ def aggregate_call(
     arguments = tuple(binder.typed(one) for one in node.arguments)
     if function.name == "COUNT" and not arguments and not node.star:
         binder.fail("COUNT takes * or a value", node.span)
-    try:
-        result = function.resolve([one.type for one in arguments], grouped)
-    except WrongArguments as wrong:
-        binder.fail(wrong.message, node.span, hint=wrong.hint)
+    result = binder.aggregate_type(node, function, arguments, grouped=grouped)
     condition = None if node.filter is None else binder.condition(node.filter, "FILTER")
     if node.nulls == "IGNORE":
         there = e.Call("IS_NOT_NULL", arguments, BooleanType(False))

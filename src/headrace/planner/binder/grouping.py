@@ -229,12 +229,12 @@ class GroupedBinder(ExpressionBinder):
         return e.InputRef(place, found)
 
 
-#: Properties of a window come behind the aggregates, whose number is known last: until then they stand this far.
+#: Properties of a window come after the aggregates, whose number is known last: until then they stand this far.
 _CALLS_ROOM = 1_000_000
 
 
 def settle(expression: e.Expression, grouping: Grouping) -> e.Expression:
-    """Put references to properties of the window where they come, behind the aggregates."""
+    """Put references to properties of the window where they come, after the aggregates."""
     first = len(grouping.keys) + _CALLS_ROOM
 
     def change(part: e.Expression) -> e.Expression | None:
@@ -355,14 +355,7 @@ def _group_window(
     context: Context, binder: ExpressionBinder, node: LogicalNode, call: FunctionCall
 ) -> BoundGroupWindow:
     kind = call.name.dotted().upper()
-    wanted = 3 if kind == "HOP" else 2
-    if len(call.arguments) == wanted + 1:
-        raise context.unsupported(
-            f"{kind} in GROUP BY with an offset", call.span, hint=f"use TABLE({kind}(...))"
-        )
-    if len(call.arguments) != wanted:
-        shown = "ts, slide, size" if kind == "HOP" else "ts, gap" if kind == "SESSION" else "ts, size"
-        raise context.error(f"wrong arguments for {kind}", call.span, hint=f"{kind}({shown})")
+    _check_argument_count(context, kind, call)
     counts_rows = any(map(_is_row_interval, call.arguments[1:]))
     arguments = tuple(binder.bind(_length_of(one)) for one in call.arguments)
     time = arguments[0]
@@ -383,19 +376,35 @@ def _group_window(
             call.span,
             hint="declare a processing-time column: AS PROCTIME()",
         )
-    lengths = []
-    for argument, part in zip(arguments[1:], call.arguments[1:], strict=True):
-        length = None
-        if isinstance(argument, e.Literal):
-            length = interval_ms(argument) if not counts_rows else _row_count(part, argument)
-        if length is None or length <= 0:
-            wanted_length = "a number of rows" if counts_rows else "an interval of days or less"
-            raise context.error(f"the length of a window must be {wanted_length}", part.span)
-        lengths.append(length)
-    step = lengths[0]
-    spec = WindowFunctionSpec(WindowKind[kind], lengths[-1], step, counts_rows=counts_rows)
+    lengths = [
+        _window_length(context, argument, part, counts_rows=counts_rows)
+        for argument, part in zip(arguments[1:], call.arguments[1:], strict=True)
+    ]
+    spec = WindowFunctionSpec(WindowKind[kind], lengths[-1], lengths[0], counts_rows=counts_rows)
     place = context.place(call.arguments[0].span)
     return BoundGroupWindow(spec, time.index, time.type, attribute, arguments, place)
+
+
+def _check_argument_count(context: Context, kind: str, call: FunctionCall) -> None:
+    wanted = 3 if kind == "HOP" else 2
+    if len(call.arguments) == wanted + 1:
+        raise context.unsupported(
+            f"{kind} in GROUP BY with an offset", call.span, hint=f"use TABLE({kind}(...))"
+        )
+    if len(call.arguments) != wanted:
+        shown = "ts, slide, size" if kind == "HOP" else "ts, gap" if kind == "SESSION" else "ts, size"
+        raise context.error(f"wrong arguments for {kind}", call.span, hint=f"{kind}({shown})")
+
+
+def _window_length(context: Context, argument: e.Expression, part: Node, *, counts_rows: bool) -> int:
+    """Return a length or slide, in ms or rows."""
+    length = None
+    if isinstance(argument, e.Literal):
+        length = _row_count(part, argument) if counts_rows else interval_ms(argument)
+    if length is None or length <= 0:
+        wanted = "a number of rows" if counts_rows else "an interval of days or less"
+        raise context.error(f"the length of a window must be {wanted}", part.span)
+    return length
 
 
 def _is_row_interval(node: Node) -> bool:

@@ -76,7 +76,7 @@ def _temporal(context: Context, node: Constant, text: str) -> Literal:
         raise context.unsupported(
             f"a {node.kind.upper()} with more than {_DIGITS} digits of a second",
             node.span,
-            hint=f"leave out the digits behind the {_DIGITS}th: Spark keeps microseconds",
+            hint=f"leave out the digits after the {_DIGITS}th: Spark keeps microseconds",
         )
     if not re.fullmatch(pattern, text, re.ASCII):
         raise context.error(f"not a valid {node.kind.upper()}", node.span, hint=f"write {shown}")

@@ -178,7 +178,7 @@ class _Table:
     names: tuple[str, ...]
 
     def computed(self, joined: Unnest, key: int) -> LogicalNode:
-        """Return rows with all columns of the table behind their own.
+        """Return rows with all columns of the table after their own.
 
         Args:
             joined: Rows with the columns of the scan.

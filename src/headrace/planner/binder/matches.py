@@ -346,7 +346,7 @@ class _RowsBinder(ExpressionBinder):
         return _cell(e.MATCH_LAST, variable, offset, value)
 
     def _offset(self, node: syntax.FunctionCall, name: str, default: int) -> int:
-        """Return how many rows a call goes on or back."""
+        """Return how many rows a call looks ahead or back."""
         self._plain(node)
         if len(node.arguments) not in (1, 2):
             self.fail(

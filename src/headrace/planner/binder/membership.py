@@ -26,7 +26,7 @@ def membership(
         scope: The columns of the row beside the query.
         part: IN, = SOME and their like.
         found: The columns of the query, over its rows.
-        width: How many columns the row has, behind which those of the query stand.
+        width: How many columns the row has, after which those of the query stand.
         negated: Whether rows without a partner are asked for.
     """
     binder = ExpressionBinder(context, scope, None, "WHERE")

@@ -81,7 +81,7 @@ def bind_query(context: Context, query: Query, outer: Scope | None = None) -> Lo
 
 
 def bind_beside(context: Context, query: Query, scope: Scope) -> Beside:
-    """A query that may name columns of the row beside it."""
+    """A query that may name columns of the outer row."""
     return QueryBinder(context, scope).beside(query)
 
 
@@ -342,7 +342,7 @@ class QueryBinder:
             is_aggregate = isinstance(block.binder, GroupedBinder) and not block.binder.grouping_.grouped
             if is_aggregate or block.qualify is not None or (over is not None and over.calls):
                 raise self.context.unsupported(
-                    "HAVING, QUALIFY, LIMIT or OVER in a scalar subquery that names columns of the row beside it",
+                    "HAVING, QUALIFY, LIMIT or OVER in a scalar subquery that names columns of the outer row",
                     query.span,
                 )
             keys = key_sides(self.context, self.correlated, query.span)
@@ -387,7 +387,7 @@ class QueryBinder:
         return Join(node, right, kind, e.conjunction(joined))
 
     def beside(self, query: Query) -> Beside:
-        """A query that may name columns of the row beside it, whose scope is `outer`."""
+        """A query that may name columns of the outer row, whose scope is `outer`."""
         self._common_tables(query)
         block = self._block(query.body) if isinstance(query.body, SelectSyntax) else None
         if block is None or not self._names_row_beside(block):
@@ -421,7 +421,7 @@ class QueryBinder:
         return beside_rows(self.context, rows, self.correlated, keys, count, query.span)
 
     def _keyed_rows(self, query: Query, block: _Block, keys: Sequence[e.Expression]) -> LogicalNode:
-        """The rows of a query with the keys behind its columns, of each key as many as LIMIT says."""
+        """The rows of a query with the keys after its columns, of each key as many as LIMIT says."""
         order = self._sort_keys(block, query.order_by)
         is_limited = bool(query.offset) or query.fetch is not None
         if is_limited and not order:
@@ -537,14 +537,14 @@ def _columns(conditions: Sequence[e.Expression]) -> list[e.Expression]:
     return list(dict.fromkeys(part for part in parts if isinstance(part, e.InputRef)))
 
 
-#: Queries in place of values come behind the aggregates, whose number is known last.
+#: Queries in place of values come after the aggregates, whose number is known last.
 _QUERIES_ROOM = 4_000_000
-#: OVER columns come behind the input's, whose number is known last where there are aggregates.
+#: OVER columns come after the input's, whose number is known last where there are aggregates.
 _OVER_ROOM = 2_000_000
 
 
 class _OverColumns:
-    """Puts references to OVER calls behind the columns of their input, once that is known."""
+    """Puts references to OVER calls after the columns of their input, once that is known."""
 
     def __init__(self, node: LogicalNode, block: _Block) -> None:
         self._width = len(node.schema)

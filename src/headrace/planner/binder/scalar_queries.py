@@ -27,7 +27,7 @@ class Joinable(Protocol):
 
 @dataclass
 class ScalarQueries:
-    """Queries in place of values: each becomes a column behind the input's, joined to every row."""
+    """Queries in place of values: each becomes a column after the input's, joined to every row."""
 
     #: The input as it was before.
     input: LogicalNode
@@ -55,7 +55,7 @@ class ScalarQueries:
         return e.InputRef(place, plan.type.nullable())
 
     def joined(self, node: LogicalNode) -> LogicalNode:
-        """The input with the columns of all queries behind it.
+        """The input with the columns of all queries after it.
 
         An aggregate that streams says nothing as long as it has no rows: until then the value is NULL.
         """

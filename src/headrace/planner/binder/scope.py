@@ -57,7 +57,7 @@ class Scope:
     # --- columns ----------------------------------------------------------------------------------
 
     def time_of(self, expression: Expression) -> TimeKind | None:
-        """What makes a column a time attribute; None: it is none."""
+        """What makes a column a time attribute; None for others."""
         if not isinstance(expression, InputRef):
             return None
         fields = {one.start + at: each for one in self.relations for at, each in enumerate(one.fields)}
@@ -173,7 +173,7 @@ def _near_table(name: str, tables: list[str], columns: list[str]) -> str | None:
 
 
 def check_rowtime(context: Context, scope: Scope, argument: Expression, span: Span) -> None:
-    """Refuse CURRENT_WATERMARK of what is no rowtime attribute, as Flink does."""
+    """Refuse CURRENT_WATERMARK of what is not a rowtime attribute, as Flink does."""
     if scope.time_of(argument) is not TimeKind.ROWTIME or context.batch:
         raise context.error(
             f"the argument of CURRENT_WATERMARK must be a rowtime attribute, but is {argument.type.summary()}",

@@ -305,7 +305,7 @@ class TableBinder:
         return is_window(node) or is_changelog(call) or process_function(self.context, call) is not None
 
     def _processed(self, node: TableFunctionSyntax) -> LogicalNode | None:
-        """The rows of a process table function; None if it is none."""
+        """The rows of a process table function; None if it is not."""
         function = process_function(self.context, node.call)
         if function is not None:
             return bind_process_table(self.context, node.call, function, self._argument_plan)

@@ -67,7 +67,7 @@ def _is_aggregate(call: FunctionCall, context: Context) -> bool:
 
 
 def with_aliases(part: Any, aliases: Mapping[str, Node], scope: Scope) -> Any:
-    """A tree with the expressions of SELECT in place of their names, where those are no columns."""
+    """A tree with the expressions of SELECT in place of their names, where those are not columns."""
     if isinstance(part, Query):
         return part
     if isinstance(part, Name):
@@ -105,7 +105,7 @@ def conditions(node: Node) -> list[Node]:
 
 
 def stripped(node: Node) -> tuple[Node, bool]:
-    """What stands behind NOTs, and whether their number is odd."""
+    """What stands after NOTs, and whether their number is odd."""
     negated = False
     while isinstance(node, OperatorSyntax) and node.function == "NOT":
         node, negated = node.operands[0], not negated
@@ -136,7 +136,7 @@ def item_name(item: SelectItem, place: int) -> str:
 
 
 def unique(names: Sequence[str]) -> list[str]:
-    """Names with a number behind those that came before.
+    """Names with a number after those that came before.
 
     >>> unique(["a", "a", "b"])
     ['a', 'a0', 'b']

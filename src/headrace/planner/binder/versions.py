@@ -43,7 +43,7 @@ def temporal_condition(
         right: The versioned table.
 
     Raises:
-        NoVersions: If it is no versioned table, or the condition does not name its key.
+        NoVersions: If it is not a versioned table, or the condition does not name its key.
     """
     width = len(left.schema)
     times = [at for at, field in enumerate(right.schema) if field.time is TimeKind.ROWTIME]

@@ -27,7 +27,7 @@ from headrace.types import LocalZonedTimestampType, TimestampType
 
 __all__ = ["WINDOWS", "bind_window_table"]
 
-#: Arguments behind the table and its time attribute.
+#: Arguments after the table and its time attribute.
 WINDOWS: Final = {
     "TUMBLE": ("SIZE", "OFFSET"),
     "HOP": ("SLIDE", "SIZE", "OFFSET"),

@@ -122,7 +122,7 @@ class Cursor:
         self.expected(what)
 
     def name(self, what: str = "a name") -> Name:
-        """Names with dots between them. Behind a dot a reserved word is a name."""
+        """Names with dots between them. After a dot a reserved word is a name."""
         parts = [self.identifier(what)]
         while self.sees(".") and self.ahead().kind in {TokenKind.WORD, TokenKind.QUOTED}:
             self.advance()

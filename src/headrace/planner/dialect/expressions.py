@@ -74,7 +74,7 @@ class Expressions(WindowForms):
         raise NotImplementedError
 
     def sees_query(self) -> bool:
-        """Whether a query comes next, perhaps behind parentheses."""
+        """Whether a query comes next, perhaps after parentheses."""
         place = 0
         while self.ahead(place).upper == "(":
             place += 1

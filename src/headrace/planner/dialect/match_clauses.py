@@ -40,7 +40,7 @@ class MatchClauses(Expressions):
     """Parses the clauses of MATCH_RECOGNIZE."""
 
     def matched(self, table: TableExpression) -> MatchTable:
-        """Read what stands behind a table, from MATCH_RECOGNIZE to its alias."""
+        """Read what stands after a table, from MATCH_RECOGNIZE to its alias."""
         keyword = self.advance()
         self.expect("(")
         partition: tuple[Node, ...] = ()

@@ -33,7 +33,7 @@ _UNITS: Final = {
 
 
 class MaterializedTables(Inspection):
-    """Reads statements about materialized tables, behind their first words."""
+    """Reads statements about materialized tables, after their first words."""
 
     def create_materialized(self, start: Token) -> CreateMaterializedSyntax:
         """CREATE MATERIALIZED TABLE, from TABLE on."""

@@ -293,7 +293,7 @@ class Queries(MatchClauses):
         return made
 
     def _sees_function(self) -> bool:
-        """Whether a name with an opening parenthesis behind it comes next."""
+        """Whether a name with an opening parenthesis after it comes next."""
         if self.token.kind not in {TokenKind.WORD, TokenKind.QUOTED}:
             return False
         behind = 1

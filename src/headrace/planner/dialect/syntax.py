@@ -114,7 +114,7 @@ class FrameSyntax:
 
 @dataclass(frozen=True)
 class WindowSyntax:
-    """The parentheses behind OVER, or a named window."""
+    """The parentheses after OVER, or a named window."""
 
     base: Identifier | None
     partition_by: tuple[Node, ...]
@@ -330,7 +330,7 @@ class SkipSyntax:
 
 @dataclass(frozen=True)
 class MatchTable:
-    """MATCH_RECOGNIZE behind a table."""
+    """MATCH_RECOGNIZE after a table."""
 
     input: TableExpression
     partition_by: tuple[Node, ...]

@@ -33,7 +33,7 @@ class TokenKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of the text: offset of the first character, and of the one behind the last."""
+    """A stretch of the text: offset of the first character, and of the one after the last."""
 
     start: int
     end: int

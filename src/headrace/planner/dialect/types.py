@@ -56,7 +56,7 @@ _UNSUPPORTED: Final = frozenset({"RAW", "BITMAP", "STRUCTURED", "DESCRIPTOR"})
 
 
 def parse_type(cursor: Cursor) -> t.DataType:
-    """A type, with NOT NULL or NULL behind it, and ARRAY or MULTISET behind that."""
+    """A type, with NOT NULL or NULL after it, and ARRAY or MULTISET after that."""
     start = cursor.token
     try:
         found = cursor.deeper(lambda: _base(cursor))

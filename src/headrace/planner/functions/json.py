@@ -69,7 +69,7 @@ class _Path:
         return f"filter(transform({elements}, element -> to_json({each})), each -> each IS NOT NULL)"
 
     def is_readable(self, json: str) -> str:
-        """Whether there is JSON that a lax path with [*] goes into: it finds nothing there, which is no error."""
+        """Whether there is JSON that a lax path with [*] goes into: it finds nothing there, which is not an error."""
         document = f"try_parse_json({json})"
         return f"({document} IS NOT NULL AND NOT is_variant_null({document}))"
 
@@ -110,7 +110,7 @@ def _emit_value(call: Call, operands: list[str]) -> str:
         "ERROR": f"CAST({_failing(call, f'there is no scalar at {path.path}')} AS {kind})",
         "DEFAULT": default,
     }[str(constant(how))]
-    if path.is_wild:  # it finds an array, which is no scalar
+    if path.is_wild:  # it finds an array, which is not a scalar
         return f"CASE WHEN {json} IS NULL THEN NULL ELSE {otherwise} END"
     # A string may look like an object or an array.
     looks = "(startswith(__text, '{') OR startswith(__text, '['))"

@@ -187,13 +187,13 @@ MATH.add(
         _to_digits(call, each, lambda digits: f"round({each[0]}, {digits})"),
         "double('Infinity')",
     ),
-    "Rounds to some digits behind the decimal point; halves away from zero.",
+    "Rounds to some digits after the decimal point; halves away from zero.",
 )
 MATH.add(
     "TRUNCATE(number NUMBER [, digits INT])",
     _rounded,
     _emit_truncate,
-    "Cuts the number off after some digits behind the decimal point.",
+    "Cuts the number off after some digits after the decimal point.",
 )
 MATH.add("PI()", _DOUBLE, "pi()", "The number pi.", nulls=Nulls.NEVER)
 MATH.add("E()", _DOUBLE, "e()", "The number e.", nulls=Nulls.NEVER)

@@ -443,7 +443,7 @@ def _emit_divide(call: Call, operands: list[str]) -> str:
     text = f"CAST(({operands[0]} / {operands[1]}) AS {name})"
     if divisor is not None and divisor != 0:
         return text
-    # Floating division by zero is infinite, not NULL; 0 / 0 is no number.
+    # Floating division by zero is infinite, not NULL; 0 / 0 is not a number.
     return f"IF({operands[1]} = 0, CAST({operands[0]} * double('Infinity') AS {name}), {text})"
 
 

@@ -43,7 +43,7 @@ def _resolve(types: Sequence[DataType]) -> Resolved:
 
 
 def _check(part: Expression) -> None:
-    """Refuse a constant that is no part of one."""
+    """Refuse a constant that is not a part of one."""
     for one in (part, *getattr(part, "operands", ())):
         value = one.value if isinstance(one, Literal) else 0
         if value is None or not 0 <= value <= 1:

@@ -64,7 +64,7 @@ def _emit_instr(call: Call, operands: list[str]) -> str:
     found = _emit_place(call, operands)
     if string_constant(call, 1):
         return found
-    # An empty string is found before the first character, or going backwards behind the last one.
+    # An empty string is found before the first character, or going backwards after the last one.
     beside = f"CASE WHEN {given} > 0 THEN 1 WHEN {given} < 0 THEN length({text}) + 1 ELSE 0 END"
     return f"CASE WHEN {needle} = '' AND {found} IS NOT NULL THEN {beside} ELSE {found} END"
 
@@ -221,7 +221,7 @@ STRINGS.add(
     "The strings that are not NULL, with a separator between them.",
     nulls=Nulls.PASS,
 )
-for _name, _where in (("LPAD", "before"), ("RPAD", "behind")):
+for _name, _where in (("LPAD", "before"), ("RPAD", "after")):
     STRINGS.add(
         f"{_name}(text STRING, length INT, pad STRING)",
         _STRING,
@@ -407,7 +407,7 @@ def _emit_regexp_extract(call: Call, operands: list[str]) -> str:
 
 
 def _is_group(index: str, number: object, groups: int | None) -> str:
-    """The condition that a group exists, behind another condition, where its number is only known in rows."""
+    """The condition that a group exists, after another condition, where its number is only known in rows."""
     return "" if isinstance(number, int) or groups is None else f" AND {index} BETWEEN 0 AND {groups}"
 
 

@@ -341,7 +341,7 @@ TEMPORAL.add(
 
 
 def truncated(operand: str, precision: int) -> str:
-    """A timestamp without the digits of a second behind some."""
+    """A timestamp without the digits of a second after some."""
     if precision >= 6:
         return operand
     unit = 10 ** (6 - precision)

@@ -39,7 +39,7 @@ def let(name: str, value: str, text: str) -> str:
 
 
 def constant(expression: Expression) -> object | None:
-    """The value of a literal, also behind a cast of it; None for anything else."""
+    """The value of a literal, also after a cast of it; None for anything else."""
     expression = without_cast(expression)
     return expression.value if isinstance(expression, Literal) else None
 

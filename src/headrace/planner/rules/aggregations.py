@@ -1,4 +1,4 @@
-"""Aggregations: over groups for ever, over windows until they are over, over several groupings at once."""
+"""Aggregations: over groups forever, over windows until they are over, over several groupings at once."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class _Windowed:
 
 
 def _check_slices(window: WindowFunctionSpec) -> None:
-    """Refuse windows that are no whole number of slices: rows may lie in them, but are not aggregated by slice."""
+    """Refuse windows that are not a whole number of slices: rows may lie in them, but are not aggregated by slice."""
     if window.kind is WindowKind.HOP and window.size_ms % window.step_ms:
         raise placed_error(
             None,

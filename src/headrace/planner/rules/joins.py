@@ -51,7 +51,7 @@ def convert_join(node: LogicalNode, convert: Convert) -> PhysicalNode | None:
         convert(node.right), [*(pair.right for pair in pairs), *(e.shift(call, -width) for call in calls[1])]
     )
     left_keys, right_keys = left_places[: len(pairs)], right_places[: len(pairs)]
-    # Columns that were computed stand behind the left side's own, and move what the rest reads on the right.
+    # Columns that were computed stand after the left side's own, and move what the rest reads on the right.
     places = [*left_places[len(pairs) :], *(len(left.schema) + at for at in right_places[len(pairs) :])]
     results = {
         call: e.InputRef(at, call.type) for call, at in zip([*calls[0], *calls[1]], places, strict=True)
@@ -80,7 +80,7 @@ def convert_join(node: LogicalNode, convert: Convert) -> PhysicalNode | None:
 
 
 def convert_temporal_join(node: Join, convert: Convert) -> PhysicalNode:
-    """Turn a join with the versions of a table into an operator; what else must hold is looked at behind it."""
+    """Turn a join with the versions of a table into an operator; what else must hold is looked at after it."""
     assert node.as_of is not None
     width = len(node.left.schema)
     conditions = [each for each in e.conjuncts(node.condition) if not _is_temporal(each)]
@@ -192,7 +192,7 @@ def _calls_of_sides(
 def _without_python(
     node: Join, conditions: Sequence[e.Expression]
 ) -> tuple[list[e.Expression], list[e.Expression]]:
-    """Part conditions into those that the join looks at, and those that Python looks at behind it."""
+    """Part conditions into those that the join looks at, and those that Python looks at after it."""
     behind = [each for each in conditions if any(isinstance(part, e.UserCall) for part in e.walk(each))]
     if behind and node.kind is not JoinKind.INNER:
         raise UnsupportedFeatureError(

@@ -1,4 +1,4 @@
-"""MATCH_RECOGNIZE: what is about one row below the operator, the pattern in it, measures behind it."""
+"""MATCH_RECOGNIZE: what is about one row below the operator, the pattern in it, measures after it."""
 
 from __future__ import annotations
 

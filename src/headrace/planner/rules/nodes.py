@@ -68,7 +68,7 @@ def columns_of(node: PhysicalNode, columns: Iterable[int]) -> list[e.Expression]
 
 
 def with_columns(node: PhysicalNode, expressions: Sequence[e.Expression]) -> tuple[PhysicalNode, list[int]]:
-    """Compute what is not a column yet, behind the columns that are there; return where each expression is."""
+    """Compute what is not a column yet, after the columns that are there; return where each expression is."""
     computed: list[e.Expression] = []
     places: list[int] = []
     width = len(node.schema)

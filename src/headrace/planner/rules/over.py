@@ -1,6 +1,6 @@
 """OVER without a condition on a row number: each row with what functions say of the rows before it.
 
-Functions of the same partition and order are one operator, whatever their frames; others follow behind it. By a time
+Functions of the same partition and order are one operator, whatever their frames; others follow after it. By a time
 attribute rows come out once and for all; by another column every row that comes or goes may change others.
 """
 

@@ -1,6 +1,6 @@
 """A condition is looked at as early as it can be: rows that drop out there cost nothing above, and no state.
 
-It never passes a watermark: rows that are filtered out still say how far time has come.
+It never passes a watermark: rows that are filtered out still say how far time has advanced.
 """
 
 from __future__ import annotations

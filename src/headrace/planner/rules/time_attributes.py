@@ -1,15 +1,15 @@
-"""Where time attributes end: a join that keeps rows for ever says nothing about how far time has come behind it.
+"""Where time attributes end: a join that keeps rows forever says nothing about how far time has advanced after it.
 
 Rows of a regular join come whenever a partner does, also long after the watermark has passed them: a window above
 it would drop them as late. So, as in Flink, time attributes become plain timestamps there, and what needs one above
 it is refused. A window join keeps them, since it is done with a window before the watermark passes, and so does an
-interval join, behind which the watermark is held back.
+interval join, after which the watermark is held back.
 
     left row  12:00 --+
                       +--> pair 12:00, made at 12:30, when the watermark is at 12:29
     right row 12:30 --+
 
-A join is known for what it is only when the conditions of WHERE have reached it: this runs behind all rewrites.
+A join is known for what it is only when the conditions of WHERE have reached it: this runs after all rewrites.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def settle_time_attributes(node: LogicalNode) -> LogicalNode:
     """Return the tree with time attributes where there are some.
 
     Raises:
-        SqlValidationError: If a window is over a column that is no time attribute any more.
+        SqlValidationError: If a window is over a column that is not a time attribute any more.
     """
     node = over_inputs(node, [settle_time_attributes(each) for each in node.inputs])
     match node:
@@ -57,7 +57,7 @@ def settle_time_attributes(node: LogicalNode) -> LogicalNode:
 
 
 def _check_times(node: ProcessTable) -> None:
-    """Refuse a process table function that goes by the time of a table which has none any more."""
+    """Refuse a process table function that uses the time of a table which has none any more."""
     for table, below in zip(node.call.tables, node.tables, strict=True):
         ordered = [key.expression for key in table.order_by[:1]]
         times = [table.time_index, *(each.index for each in ordered if isinstance(each, InputRef))]

@@ -14,7 +14,7 @@ __all__ = ["Rule", "filtered", "identity", "over_inputs", "projected", "rewritte
 #: A rewrite of one node: the node that takes its place, or None to leave it.
 Rule = Callable[[LogicalNode], LogicalNode | None]
 
-#: Rules come to rest long before; a pair that undoes each other must not go on for ever.
+#: Rules come to rest long before; a pair that undoes each other must not continue forever.
 _MOST_PASSES = 100
 
 

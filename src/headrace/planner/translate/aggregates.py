@@ -31,7 +31,7 @@ _PROPERTIES = {
 
 
 def group_aggregate(to: Translation, node: p.GroupAggregate) -> Stream:
-    """Aggregate groups, for ever or as long as state lives."""
+    """Aggregate groups, forever or as long as state lives."""
     output = f.columns_of(node.schema)
     keys, calls = names_of(output[: len(node.keys)]), output[len(node.keys) :]
     streams, specs = _aggregated(to, node, node.keys, keys, node.calls, calls)
@@ -57,7 +57,7 @@ def window_aggregate(to: Translation, node: p.WindowAggregate) -> Stream:
     # Where rows have their windows already, these must come out as they are.
     window = node.window if node.attached is None else None
     streams, specs = _aggregated(to, node, node.keys, keys, node.calls, calls, extra, window)
-    # Windows are on the clock on the wall; where the event time has a zone, window_time gets it back behind.
+    # Windows are on the clock on the wall; where the event time has a zone, window_time gets it back after.
     bounds = output[width + len(node.calls) :]
     made = (
         *output[: width + len(node.calls)],

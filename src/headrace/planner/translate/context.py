@@ -72,9 +72,9 @@ class Connectors(Protocol):
 class TranslationSettings:
     """What the configuration says about a job's operators."""
 
-    #: `table.exec.state.ttl`, in ms; 0: for ever.
+    #: `table.exec.state.ttl`, in ms; 0: forever.
     ttl_ms: int = 0
-    #: `table.exec.source.idle-timeout`, in ms; None: a split without rows holds the watermark for ever.
+    #: `table.exec.source.idle-timeout`, in ms; None: a split without rows holds the watermark forever.
     idle_ms: int | None = None
     #: Whether rows with NULL in a NOT NULL column are left out instead of failing the job.
     drops_null: bool = False
@@ -171,7 +171,7 @@ class Translation:
     def with_millis(
         self, node: p.OneInput, columns: Sequence[steps.StepColumn], index: int, added: steps.StepColumn
     ) -> list[tuple[int, Stream]]:
-        """Give rows one of their timestamps once more, in milliseconds."""
+        """Give rows one of their timestamps again, in milliseconds."""
         made = []
         for stream in self.streams[node.input]:
             named = renamed(stream, columns)

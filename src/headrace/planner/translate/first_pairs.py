@@ -1,4 +1,4 @@
-"""A top-N behind an inner join: the join need not make pairs that others of the same epoch and partition outrank.
+"""A top-N after an inner join: the join need not make pairs that others of the same epoch and partition outrank.
 
 A pair costs all its columns a copy and the way to the next node, and a top-N keeps few of them. It must be the only
 reader, and nothing may happen to pairs on the way that the join does not know of.

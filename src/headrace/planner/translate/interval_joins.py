@@ -1,4 +1,4 @@
-"""Interval joins: pairs, and behind them the rows of outer sides that are in none."""
+"""Interval joins: pairs, and after them the rows of outer sides that are in none."""
 
 from __future__ import annotations
 

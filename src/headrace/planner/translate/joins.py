@@ -45,7 +45,7 @@ def join(to: Translation, node: p.Join) -> Stream:
 
 
 def window_join(to: Translation, node: p.WindowJoin) -> Stream:
-    """Join rows of the same window; each side carries its windows in milliseconds, which go again behind."""
+    """Join rows of the same window; each side carries its windows in milliseconds, which go again after."""
     if node.condition is not None and node.kind is not JoinKind.INNER:
         return _in_halves(to, node)
     bounds = (f.column("__start", BIGINT), f.column("__end", BIGINT))

@@ -91,7 +91,7 @@ def _keys(to: Translation, node: p.ProcessTable, tables: list[steps.Schema]) -> 
         schema = node.tables[0].schema
         return tuple(f.column(f"__k{at}", schema[index].type) for at, index in enumerate(first.partition_by))
     if not to.plan.changelogs[node.tables[0]].is_insert_only:
-        # What becomes of a row must stay in order.
+        # What happens to a row must stay in order.
         return ()
     plain = (t.ArrayType, t.MapType, t.MultisetType, t.RowType)
     schema = node.tables[0].schema

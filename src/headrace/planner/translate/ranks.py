@@ -83,7 +83,7 @@ def temporal_sort(to: Translation, node: p.TemporalSort) -> Stream:
 
 
 def epoch_sort(to: Translation, node: p.TemporalSort) -> Stream:
-    """Sort the rows of an epoch behind their processing time."""
+    """Sort the rows of an epoch after their processing time."""
     columns = f.columns_of(node.schema)
     declaration = d.EpochSortDeclaration(columns, order_of(node.order[1:], columns), **to.traits(node, 0))
     return to.add(declaration, node, to.renamed_inputs(node, columns), columns)

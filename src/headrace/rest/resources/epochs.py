@@ -54,7 +54,7 @@ class EpochLine(Body):
     levels: list[tuple[int, int]]
     #: In their order; together the whole epoch, from its plan until the next one could begin.
     parts: list[EpochPart]
-    #: How long there was nothing to do behind it, ms.
+    #: How long there was nothing to do after it, ms.
     waited: float
     tries: int
     checkpoints: list[EpochCheckpoint]

@@ -23,7 +23,7 @@ from headrace.rest.routing import Endpoint
 _VARIABLE = re.compile(r"<([^<>]*)>")
 #: In front of a format: that of the scope around it.
 _AROUND = "*"
-#: Each behind the one that it can stand on.
+#: Each after the one that it can stand on.
 _FORMATS: tuple[tuple[Scope, Scope | None, Any], ...] = (
     ("jm", None, options.SCOPE_JM),
     ("jm-job", "jm", options.SCOPE_JM_JOB),

@@ -164,7 +164,7 @@ def subtask_values(
 
 
 def report_values(report: reports.MetricReport) -> Iterator[tuple[str, Any]]:
-    """Yield what a metric shows, with what is put behind its name for each number."""
+    """Yield what a metric shows, with what is put after its name for each number."""
     if isinstance(report, reports.CounterReport):
         yield "", report.increment
     elif isinstance(report, reports.GaugeReport):

@@ -59,7 +59,7 @@ def submit(context: RestContext, request: Request) -> Submitted:
 
 
 def _discard(job: LiveJob, artifacts: str) -> None:
-    """Delete a job's artifacts when it is over; the next driver wants those of one that goes on."""
+    """Delete a job's artifacts when it is over; the next driver wants those of one that continues."""
     if job.status is not JobStatus.SUSPENDED:
         delete_directory(artifacts)
 

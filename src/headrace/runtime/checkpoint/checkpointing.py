@@ -118,7 +118,7 @@ class Checkpointing:
         self._went_back_to: int | None = None
         self._writers = ThreadPoolExecutor(_WRITERS, thread_name_prefix="headrace-checkpoint")
         self._writing: dict[int, _Writing] = {}
-        #: The savepoint that the job stops with, until that is written down. Nothing of the job may run behind it.
+        #: The savepoint that the job stops with, until that is written down. Nothing of the job may run after it.
         self._stopping: Completion | None = None
 
     # -- starting ----------------------------------------------------------------------------------------------
@@ -269,7 +269,7 @@ class Checkpointing:
             if pending is not None:
                 self._begin(pending, run, sinks)
                 if pending.due.stops_job:
-                    # Nothing may happen behind the savepoint that the job stops with.
+                    # Nothing may happen after the savepoint that the job stops with.
                     self._wait_for(pending.checkpoint_id)
         return self._settle(run, sinks) or is_stopped
 
@@ -291,7 +291,7 @@ class Checkpointing:
             due_since_ms: Since when they are due, if that is later than the barrier was triggered.
 
         Returns:
-            Whether they were given up: the barrier goes on, and nothing is written behind it.
+            Whether they were given up: the barrier continues, and nothing is written after it.
 
         Raises:
             CheckpointError: If too many failed in a row.
@@ -317,7 +317,7 @@ class Checkpointing:
         return self._settings.is_enabled
 
     def reads_last_state(self, *, is_drained: bool) -> bool:
-        """Whether a snapshot may be taken behind the epoch that is planned now, even if the job ends with it."""
+        """Whether a snapshot may be taken after the epoch that is planned now, even if the job ends with it."""
         return self.is_periodic or is_drained or self.coordinator.next_due_ms() is not None
 
     def _due(self, run: CheckpointedRun, *, is_drained: bool) -> tuple[DueSnapshot, ...]:
@@ -403,7 +403,7 @@ class Checkpointing:
             run.rename_files(self._foreign.copies)
             self._keep(stored)
         if completion.stops_job:
-            # Before anything is published: from an older checkpoint it would be published once more.
+            # Before anything is published: from an older checkpoint it would be published again.
             self._stop(completion)
         if not metadata.is_savepoint or completion.stops_job:
             self._ensure_leader()

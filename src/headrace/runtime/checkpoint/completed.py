@@ -89,7 +89,7 @@ class CompletedCheckpointStore:
     # -- starting ----------------------------------------------------------------------------------------------
 
     def recover(self, checkpoints: Iterable[StoredCheckpoint], foreign: Iterable[str] = ()) -> None:
-        """Take over the job's own checkpoints, in any order, after its master started anew.
+        """Take over the job's own checkpoints, in any order, after its master started again.
 
         Checkpoints being written are forgotten; they will never be complete.
 

@@ -164,7 +164,7 @@ class CheckpointCoordinator:
 
     @property
     def stop_requested(self) -> SnapshotRequest | None:
-        """The stop with savepoint somebody asked for: with `drain`, sources must end before it is taken."""
+        """The stop with savepoint a user asked for: with `drain`, sources must end before it is taken."""
         return self._stop
 
     # -- requests, from any thread -----------------------------------------------------------------------------
@@ -446,7 +446,7 @@ class CheckpointCoordinator:
             self._next_periodic_ms = None if interval is None else now_ms + interval
 
     def input_ended(self) -> None:
-        """The job is about to end: only checkpoints that somebody asks for are due."""
+        """The job is about to end: only checkpoints that a user asks for are due."""
         with self._lock:
             self._next_periodic_ms = None
 

@@ -1,4 +1,4 @@
-"""A changed SQL job and a checkpoint of the job it was: which operators go on, and what becomes of the others.
+"""A changed SQL job and a checkpoint of the job it was: which operators go on, and what happens to the others.
 
 Operators of table jobs have ids by what they mean (`graph.meanings`), so what means the same finds its state. An
 operator that finds none, and whose sources go on where they were, would see the rest of its input only: it has
@@ -26,12 +26,12 @@ __all__ = ["evolved"]
 
 
 def evolved(job: JobGraph, checkpoint: CheckpointMetadata, policy: ChangedOperators) -> CheckpointMetadata:
-    """Return what of a checkpoint a job goes on with.
+    """Return what of a checkpoint a job continues with.
 
     Args:
         job: The job as it will run.
         checkpoint: What it is restored from.
-        policy: What becomes of operators of a query that have changed.
+        policy: What happens to operators of a query that have changed.
 
     Raises:
         StateError: If some have, and the policy is to refuse them.
@@ -70,7 +70,7 @@ def _by_place(job: JobGraph, checkpoint: CheckpointMetadata) -> CheckpointMetada
 
 
 def _changed(job: JobGraph, checkpoint: CheckpointMetadata) -> list[str]:
-    """Return the vertices with state of tables that find none, though a source before them goes on."""
+    """Return the vertices with state of tables that find none, though a source before them continues."""
     snapshots = {snapshot.operator_id: snapshot for snapshot in checkpoint.operators}
     going_on: set[str] = set()
     changed = []
@@ -99,7 +99,7 @@ def _connected(job: JobGraph, vertices: Sequence[str]) -> AbstractSet[str]:
 
 
 def _without_state(snapshot: OperatorSnapshot) -> OperatorSnapshot:
-    """Return what has to be published of an operator that starts anew."""
+    """Return what has to be published of an operator that starts again."""
     return replace(snapshot, keyed=(), operator_state={}, source=None, ended=())
 
 

@@ -4,13 +4,13 @@
     <job's directory>/dropped-<token>-chk-<n>-<m>     leader <token> is about to delete checkpoint n of leader m
 
     former leader   ensure_leader() ok .... stopped .......................... wakes: writes chk-17-1, or deletes
-    its successor                            fence-2 {chk-16-1} -> goes on from chk-16-1, writes chk-17-2
+    its successor                            fence-2 {chk-16-1} -> continues from chk-16-1, writes chk-17-2
 
 A leader that was stopped between its last look at the lease and a write cannot be kept from finishing the write. So
 the directory of a checkpoint carries the token of its writer, and can never replace another leader's; and a successor
 writes down what it found, so what comes later does not count.
 
-A deletion is announced first. Then the lease is looked at once more: if this process still leads, every successor will
+A deletion is announced first. Then the lease is looked at again: if this process still leads, every successor will
 see the announcement, and does not start from that checkpoint. Whenever the deletion happens, nobody needs the files.
 """
 

@@ -129,7 +129,7 @@ class CheckpointMetadata(msgspec.Struct, frozen=True):
     #: When it was triggered, ms since the Unix epoch.
     timestamp_ms: int
     operators: tuple[OperatorSnapshot, ...] = ()
-    #: The shape of the job that wrote it; under the same one, subtasks go on exactly as they were.
+    #: The shape of the job that wrote it; under the same one, subtasks continue exactly as they were.
     shape: str = ""
     #: The fencing token of the master that wrote it, 0 without high availability.
     leader: int = 0

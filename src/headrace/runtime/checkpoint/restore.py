@@ -1,7 +1,7 @@
-"""From a checkpoint back to a running job: which subtask goes on with which part of the state.
+"""From a checkpoint back to a running job: which subtask continues with which part of the state.
 
-Operators are found by their id, which follows from the uid a program gave them. A job of the same shape goes on exactly
-where it was. In any other shape keyed state moves by key group, lists are dealt out anew, splits go to whoever reads
+Operators are found by their id, which follows from their uid. A job of the same shape continues exactly where it was.
+In any other shape, keyed state moves by key group, lists are redistributed, splits are given to the subtasks that read
 them now, and event time starts at the lowest watermark reached.
 """
 
@@ -30,7 +30,7 @@ from headrace.state.operator_state import own_part, redistribute, with_own_part
 
 @dataclass(frozen=True)
 class SinkStart:
-    """Where a sink goes on."""
+    """Where a sink continues."""
 
     committer: bytes | None
     #: What must be published, unless it was already.
@@ -41,7 +41,7 @@ class SinkStart:
 class StartingPoint:
     """Everything a run of a job starts from."""
 
-    #: The next epoch comes behind it.
+    #: The next epoch comes after it.
     epoch: int = 0
     keyed: Mapping[SubtaskId, Mapping[str, StateChain]] = field(default_factory=dict)
     operator_state: Mapping[SubtaskId, Mapping[str, bytes]] = field(default_factory=dict)
@@ -103,7 +103,7 @@ def starting_point(
 
     Args:
         job: The job as it will run.
-        checkpoint: What to go on from.
+        checkpoint: What to continue from.
         lineage: Names the run.
         allow_non_restored: Whether state may be left behind whose operator the job does not have.
 
@@ -286,7 +286,7 @@ class _Assignment:
     def _ended_channels(self, vertex: JobVertex, subtask: int) -> Iterable[tuple[int, int]]:
         head = self._snapshots.get(vertex.head.operator_id)
         if head is not None and head.in_flight:
-            return  # it is said behind the records that are in flight
+            return  # it is said after the records that are in flight
         for edge in self._job.inputs_of(vertex.vertex_id):
             if edge.source_vertex in self._ended_vertices:
                 producers = self._job.vertex(edge.source_vertex).parallelism
@@ -319,8 +319,8 @@ class _Assignment:
     def _ended(self) -> Iterable[SubtaskId]:
         """Yield the subtasks that do not run again.
 
-        In another shape, a vertex that has ended in part starts again as a whole: those that have nothing to read say
-        so once more.
+        In another shape, a vertex that has ended in part starts again as a whole: those that have nothing to read end
+        again.
         """
         for vertex in self._job.vertices:
             snapshot = self._snapshots.get(vertex.head.operator_id)

@@ -91,7 +91,7 @@ class Skipped:
 
 @dataclass(frozen=True)
 class Recovery:
-    """What there is to go on from."""
+    """What there is to continue from."""
 
     #: The newest checkpoint that is whole; None if there is none.
     checkpoint: StoredCheckpoint | None
@@ -238,7 +238,7 @@ class CheckpointDirectory:
         return StoredCheckpoint(path, metadata)
 
     def trust(self, stored: StoredCheckpoint) -> None:
-        """Take the files of a complete checkpoint for safe: they were synced then, and need not be once more."""
+        """Take the files of a complete checkpoint for safe: they were synced then, and need not be again."""
         self._synced |= {file.path for file in stored.metadata.files()}
 
     def _sync(self, files: frozenset[str]) -> None:
@@ -267,9 +267,9 @@ class CheckpointDirectory:
     def withdraw(self, checkpoints: Iterable[StoredCheckpoint]) -> None:
         """Delete checkpoints that were written and do not count.
 
-        They are newer than what the job goes on from, so none of them may be found again after a power loss either.
+        They are newer than what the job continues from, so none of them may be found again after a power loss either.
         One that cannot be deleted does not count for this process. The next one may start from it: nothing is published
-        behind it until a later checkpoint is complete. So its files must stay until then: see `withdrawn`.
+        after it until a later checkpoint is complete. So its files must stay until then: see `withdrawn`.
 
         Raises:
             LeadershipError: If this process does not lead any more.

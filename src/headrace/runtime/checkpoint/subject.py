@@ -50,7 +50,7 @@ class CheckpointedRun(Protocol):
 
     @property
     def has_in_flight(self) -> bool:
-        """Whether records are on their way between subtasks: then a snapshot is no savepoint."""
+        """Whether records are on their way between subtasks: then a snapshot is not a savepoint."""
 
     @property
     def job(self) -> JobGraph: ...

@@ -183,7 +183,7 @@ def decode(data: bytes) -> Message:
     """Read a message.
 
     Raises:
-        ClusterError: If it is none.
+        ClusterError: If it is not valid.
     """
     try:
         message: Message = _decoder.decode(data)

@@ -2,7 +2,7 @@
 
 The levels of an epoch work one after the other, so each of them waits for the others whatever their speed. What counts
 as back pressure is only the part that a faster consumer would take away: how much longer the slowest of the vertices
-behind, or the publishing of their output, took than the vertex itself. Time in which sources had nothing to read is
+after it, or the publishing of their output, took than the vertex itself. Time in which sources had nothing to read is
 taken off: with a faster consumer the job would have waited for input that much longer.
 
     level 0  source   ##..........          busy, then back-pressured by 'slow', which took 8 to its 2

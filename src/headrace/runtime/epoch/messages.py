@@ -23,12 +23,12 @@ class SubtaskId(NamedTuple):
 
 
 class TableTime(NamedTuple):
-    """Where event time stands at the border between a stream and a table, behind the rows of an epoch."""
+    """Where event time stands at the border between a stream and a table, after the rows of an epoch."""
 
     watermark: int
     #: Whether nothing more will ever come.
     is_final: bool = False
-    #: Whether what comes behind goes by its other inputs.
+    #: Whether what comes after goes by its other inputs.
     is_idle: bool = False
 
 
@@ -54,7 +54,7 @@ class SubtaskPlan:
     operator_state: Mapping[str, bytes] = field(default_factory=dict)
     #: Records that were on their way to the subtask in the checkpoint it starts from.
     in_flight: InFlight | None = None
-    #: For a subtask that gets the rows of a table: where time stands behind them. Known when the table's part has run.
+    #: For a subtask that gets the rows of a table: where time stands after them. Known when the table's part has run.
     table_time: TableTime | None = None
 
     def ends_with(self, progress: Mapping[str, SplitProgress]) -> bool:
@@ -184,7 +184,7 @@ class SubtaskReport:
     #: Whether the state that the epoch left was written; it need not be if the job ends with the epoch.
     keeps_state: bool = True
     watermark: int | None = None
-    #: Where event time stands behind the rows that went to tables, by operator id.
+    #: Where event time stands after the rows that went to tables, by operator id.
     table_times: Mapping[str, TableTime] = field(default_factory=dict)
     #: Whether a source subtask is left out of the watermark for want of records.
     is_idle: bool = False
@@ -223,7 +223,7 @@ class SubtaskReport:
 
 
 def lowest_watermark(reports: Sequence[SubtaskReport]) -> int | None:
-    """Return how far event time has come in all of the subtasks; None without event time, or if it is over."""
+    """Return how far event time has advanced in all of the subtasks; None without event time, or if it is over."""
     watermarks = [report.watermark for report in reports if not report.has_ended]
     known = [watermark for watermark in watermarks if watermark is not None and watermark > MIN_WATERMARK]
     if not known or len(known) < len(watermarks):

@@ -1,9 +1,9 @@
 """How long the driver spent on the parts of an epoch.
 
     | planning | running: one Spark job, level after level | publishing |  checkpoint | waiting |  next epoch
-                                                            epoch observed ^           behind it ^
+                                                            epoch observed ^            after it ^
 
-What comes behind an epoch is known only when the next one begins, so the next one's summary carries it.
+What comes after an epoch is known only when the next one begins, so the next one's summary carries it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class EpochPhases:
 
     #: Asking sources for new splits, and cutting the slices.
     planning_s: float = 0.0
-    #: Publishing right behind the epoch, where no checkpoint has to cover the output first.
+    #: Publishing right after the epoch, where no checkpoint has to cover the output first.
     publishing_s: float = 0.0
     #: How often the epoch was run as a whole.
     tries: int = 1
@@ -76,7 +76,7 @@ class PhaseClock:
         )
 
     def epoch(self, published_s: float, tries: int) -> EpochPhases:
-        """An epoch is complete and published; what comes from here on is behind it."""
+        """An epoch is complete and published; what comes from here on is after it."""
         phases = EpochPhases(self._planning_s, published_s, tries, self._behind)
         self._behind = BehindEpoch()
         self._lap = self._timer()

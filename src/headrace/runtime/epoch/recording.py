@@ -9,7 +9,7 @@
         <epoch>/task-..., input-...        what workers write: the clock of a task that failed, records of a source
 
 The recording stands alone, so it can be copied, and nothing that the job deletes is missed. It never grows beyond the
-number of epochs asked for. A recording that cannot be written is no reason to stop the job: it is logged and left out.
+number of epochs asked for. If a recording cannot be written, the job continues: it is logged and left out.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _start_of(kind: str, subtask: SubtaskId) -> str:
 
 @dataclass(frozen=True)
 class _Entry:
-    """What is written about a try at an epoch: what the driver must know of it, and content of the job's classes."""
+    """What is written about a try at an epoch: what the driver must know about it, and content of the job's classes."""
 
     lineage: str
     #: The try at the epoch, 0 for the first.

@@ -39,7 +39,7 @@ class Channel:
         self._values.extend(values)
 
     def add_event(self, event: Event) -> None:
-        """Add an event behind the records so far."""
+        """Add an event after the records so far."""
         self._close_batch()
         self._items.append(event_item(event))
 

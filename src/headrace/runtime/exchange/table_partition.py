@@ -8,7 +8,7 @@ from headrace.runtime.exchange.result_partition import SendBuffer
 
 
 class TablePartition:
-    """Sends rows behind the last level; the table's part of the epoch reads them there.
+    """Sends rows after the last level; the table's part of the epoch reads them there.
 
     Args:
         operator_id: Whose rows they are.

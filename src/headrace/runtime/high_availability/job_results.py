@@ -110,7 +110,7 @@ class JobResults(Protocol):
     def mark_clean(self, job_id: str, status: JobStatus) -> None:
         """Note that nothing is left to do for a job that has ended; if it ended otherwise, do nothing.
 
-        A job that failed behind the savepoint it was stopped with stays FINISHED and dirty: the next start publishes
+        A job that failed after the savepoint it was stopped with stays FINISHED and dirty: the next start publishes
         what the savepoint covers.
 
         Raises:

@@ -1,7 +1,7 @@
 """Leadership of one process over one job: the lease it holds, and what follows when it is lost.
 
 A program that is started again under the same `high-availability.cluster-id` gives its job the same id, so it finds the
-job's checkpoints and goes on from the last one. One that is started from a savepoint is another job: a savepoint is
+job's checkpoints and continues from the last one. One that is started from a savepoint is another job: a savepoint is
 named by somebody who wants to continue from there, whatever became of the job before.
 """
 

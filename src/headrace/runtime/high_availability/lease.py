@@ -5,7 +5,7 @@
         renewal-<n>     changed by leader n again and again; when it stands still for a lease, n has expired
         released-<n>    leader n has stepped down
 
-    leader      renew          renew          (stopped)                       goes on: lease over, higher token
+    leader      renew          renew          (stopped)                       continues: lease over, higher token
     ------------|--------------|==================|~~~~~~~~~~~~~~~~~~~~~~~~~~~~|-- ensure_leader() raises
     candidate   . sees change  . sees change   ... a whole lease without ...  | token n+1: leads
                                              ^ leader's own end, a margin earlier

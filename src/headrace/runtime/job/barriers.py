@@ -78,7 +78,7 @@ class BarrierLoop(EpochLoop):
     def quiesce(
         self, run: JobRun, sinks: SinkCoordinator, execution: ExecutionGraph, check: Callable[[], None]
     ) -> None:
-        """Send a barrier, and have sources wait behind it."""
+        """Send a barrier, and have sources wait after it."""
         assert isinstance(run, LiveRun)
         if run.is_deployed:
             if run.is_interrupted:
@@ -105,14 +105,14 @@ class BarrierLoop(EpochLoop):
 
         def settle() -> None:
             nonlocal is_due, due_since_ms
-            # Those that are written meanwhile must not wait for the barrier: they would count as late behind it.
+            # Those that are written meanwhile must not wait for the barrier: they would count as late after it.
             self._checkpointing.settle(run, sinks)
             self._note_publications(sinks)
             due = self._due(run)
             if not due or is_interrupted or self._has_expired:
                 return
             if not is_due:
-                # It came due behind the barrier, and waits for it: nothing is triggered before it has arrived.
+                # It came due after the barrier, and waits for it: nothing is triggered before it has arrived.
                 is_due, due_since_ms = True, self._now_ms()
             self._has_expired = self._checkpointing.expire_barrier(due, run, due_since_ms)
 
@@ -125,7 +125,7 @@ class BarrierLoop(EpochLoop):
         self._last_ms = self._now_ms()
 
     def _stops(self, run: LiveRun) -> bool:
-        """Whether the job is to stop with a savepoint behind the next barrier."""
+        """Whether the job is to stop with a savepoint after the next barrier."""
         return any(each.stops_job for each in self._due(run))
 
     def _due(self, run: LiveRun) -> tuple[DueSnapshot, ...]:

@@ -19,7 +19,7 @@ class EnterStatus:
 
     status: JobStatus
     cause: BaseException | None = None
-    #: What becomes of subtasks that have not ended yet; None if they go on as they are.
+    #: What happens to subtasks that have not ended yet; None if they continue as they are.
     subtasks: ExecutionState | None = None
 
 

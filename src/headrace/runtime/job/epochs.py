@@ -50,7 +50,7 @@ class EpochLoop:
         progress: Adds up what epochs have done.
         idle_poll_s: How long to wait before sources that had nothing are asked again.
         on_epoch: Called after every epoch.
-        wake: Set when somebody asks for something while the job waits for input.
+        wake: Set when a user asks for something while the job waits for input.
         now_ms: The clock.
         timer: Measures how long things take, in seconds.
     """

@@ -272,7 +272,7 @@ class JobMaster:
         return future
 
     def _check_goes_on(self) -> None:
-        """Raise what the job is to end with, if somebody wants it to end."""
+        """Raise what the job is to end with, if that is wanted."""
         error = self._lifecycle.error
         if error is not None:
             raise error

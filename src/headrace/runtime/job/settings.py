@@ -1,4 +1,4 @@
-"""What a `JobMaster` is told, and how that follows from the options."""
+"""The settings of a `JobMaster`, and how they follow from the options."""
 
 from __future__ import annotations
 

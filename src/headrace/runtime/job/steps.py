@@ -98,7 +98,7 @@ class JobSteps:
         self.progress = JobProgress()
         #: Where the time of tasks goes, for whoever asks.
         self.flame_graphs = FlameGraphs(settings.flame_graphs)
-        #: Set when somebody asks for something while the job may wait for input or slots.
+        #: Set when a user asks for something while the job may wait for input or slots.
         self.wake = threading.Event()
         #: Set when the job is to end instead of waiting for anything.
         self._interrupted = threading.Event()
@@ -275,7 +275,7 @@ class JobSteps:
                 self._continue_as(command.parallelism)
                 future.set_result(None)
             else:
-                future.set_exception(self.scheduler.refusal(wanted, 0))  # the job goes on as it is
+                future.set_exception(self.scheduler.refusal(wanted, 0))  # the job continues as it is
         except BaseException as error:
             future.set_exception(error)
             raise
@@ -285,7 +285,7 @@ class JobSteps:
         self._rescalings.refuse(command.number, command.error)
 
     def _continue_as(self, parallelism: Mapping[str, int]) -> None:
-        """Go on with another parallelism, from where the run stands."""
+        """Continue with another parallelism, from where the run stands."""
         self.progress.rescales += 1
         self.scheduler.rescaled(self._now_ms())
         self._epochs.quiesce(self.run, self._sinks, self.execution, self._check_goes_on)
@@ -299,7 +299,7 @@ class JobSteps:
         make_run = self._runs.continuation(job, self.run, self._sinks)
         execution = build_execution_graph(job, self._now_ms())
         execution.set_job_status(JobStatus.RUNNING, self._now_ms())
-        # For the job this is no new start.
+        # For the job this is not a new start.
         execution.status_timestamps = dict(self.execution.status_timestamps)
         self.run.close()
         # If the run cannot be made, the job starts again from a checkpoint, in its new shape.

@@ -3,7 +3,7 @@
     ask() -> nothing yet         plans carry `Sampling`, reports bring samples       ask() -> the recording
     |---------------------------- recording, some seconds -------------------------|--------- for a while ---|
 
-Nothing is sampled unless somebody asks. As in Flink, the answer is that of the last recording, and a new one begins
+Nothing is sampled unless a user asks. As in Flink, the answer is that of the last recording, and a new one begins
 when it is asked for and the last is old. Times come in as arguments.
 """
 
@@ -100,7 +100,7 @@ class FlameGraphs:
         return done
 
     def sampled(self, plan: EpochPlan, now_ms: int) -> EpochPlan:
-        """Have an epoch sample the vertices that somebody asked for; the plan itself if there are none."""
+        """Have an epoch sample the vertices that a user asked for; the plan itself if there are none."""
         if not self._open:  # the usual case, which costs nothing
             return plan
         with self._lock:

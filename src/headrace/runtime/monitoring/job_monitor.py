@@ -79,7 +79,7 @@ class EpochView:
     #: The driver's parts: before the epoch starts, and at its end.
     planning_ms: float = 0.0
     publishing_ms: float = 0.0
-    #: What came behind it, known when there is a next one; see `BehindEpoch`.
+    #: What came after it, known when there is a next one; see `BehindEpoch`.
     checkpoint_ms: float = 0.0
     late_publishing_ms: float = 0.0
     waiting_ms: float = 0.0
@@ -192,7 +192,7 @@ class JobMonitor:
                 self._subtasks[report.subtask] = _added(before, report, shares[report.subtask])
 
     def _complete_last(self, behind: BehindEpoch) -> None:
-        """Say of the last epoch what came behind it, now that the next one is known."""
+        """Say of the last epoch what came after it, now that the next one is known."""
         if not self._epochs:
             return
         self._epochs[-1] = replace(

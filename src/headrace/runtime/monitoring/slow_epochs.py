@@ -186,9 +186,7 @@ def _about_passing(epoch: EpochView, vertices: Sequence[LevelVertex]) -> list[st
     skew = _skew_of(*_slowest(epoch, vertices), epoch)
     if skew is not None:
         return [skew]
-    return [
-        "The barrier waits there behind the records that were sent before it, and for state to be written."
-    ]
+    return ["The barrier waits there for the records that were sent before it, and for state to be written."]
 
 
 def _about_level(level_ms: float, epoch: EpochView, vertices: Sequence[LevelVertex]) -> list[str]:

@@ -24,7 +24,7 @@ class JobAccumulators:
     """The totals of one job.
 
     Args:
-        snapshot: Where to go on from; of the same job, in this or another parallelism.
+        snapshot: Where to continue from; of the same job, in this or another parallelism.
         job: The job as it runs now.
     """
 

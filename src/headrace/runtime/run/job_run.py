@@ -117,7 +117,7 @@ class NoEpochs:
 
 @dataclass(frozen=True)
 class RunSettings:
-    """What a run is told."""
+    """The settings of a run."""
 
     #: Names this run: state of different runs never mixes.
     lineage: str
@@ -450,7 +450,7 @@ class JobRun:
     def snapshot(
         self, sinks: StagedOutput, *, kind: Kind, checkpoint_id: int, timestamp_ms: int
     ) -> CheckpointMetadata:
-        """Return all there is to know behind the last epoch."""
+        """Return all there is to know after the last epoch."""
         return CheckpointMetadata(
             kind=kind,
             checkpoint_id=checkpoint_id,
@@ -574,7 +574,7 @@ class JobRun:
 
 
 def _assigns_time(job: JobGraph) -> bool:
-    """Whether an operator behind a source gives records their time."""
+    """Whether an operator after a source gives records their time."""
     assigners = (TimestampsDeclaration, TableWatermarkDeclaration)
     return any(
         isinstance(node.declaration, assigners) for vertex in job.vertices for node in vertex.operators

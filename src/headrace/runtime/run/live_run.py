@@ -86,7 +86,7 @@ class _Barrier:
     started_ms: int
     #: Whether it may overtake records, and after how long; None if not.
     overtakes_after_ms: int | None
-    #: Whether sources wait behind it until the run is told to go on.
+    #: Whether sources wait after it until the run is told to continue.
     holds_sources: bool
     #: Regions whose sources were told to send it.
     triggered: set[int] = field(default_factory=set)
@@ -256,7 +256,7 @@ class LiveRun(JobRun):
         return frozenset(each for number in failed for each in self._regions[number].vertices)
 
     def restart(self, part: frozenset[str]) -> None:
-        """Start regions again, behind the last barrier that is complete.
+        """Start regions again, after the last barrier that is complete.
 
         Args:
             part: Their vertices.
@@ -320,7 +320,7 @@ class LiveRun(JobRun):
         wanted: Callable[[], Sampling | None],
         sampled: Callable[[SubtaskId, Mapping[StackSample, int]], None],
     ) -> None:
-        """Have subtasks say where they are when somebody looks at their flame graph.
+        """Have subtasks say where they are when a user looks at their flame graph.
 
         Args:
             wanted: Says whose stacks are to be sampled now, and how.
@@ -443,7 +443,7 @@ class LiveRun(JobRun):
     #: Called now and then while a barrier is under way.
     on_wait: Callable[[], None] | None = None
 
-    #: Whether sources are to wait behind the next barrier.
+    #: Whether sources are to wait after the next barrier.
     holds_sources = False
 
     #: Whether the next barrier is of a checkpoint, and may overtake records.
@@ -456,7 +456,7 @@ class LiveRun(JobRun):
             raise InvariantViolation("a barrier was requested of a run that was not deployed")
         self.tries = 1
         if self._barrier is None:
-            self._numbers.use(plan.epoch + 1)  # subtasks go on with it at once
+            self._numbers.use(plan.epoch + 1)  # subtasks continue with it at once
             self._log.plan(plan)
             after_ms = self._options.overtakes_after_ms if self.may_overtake else None
             self._barrier = _Barrier(plan, self._now_ms(), after_ms, self.holds_sources)
@@ -521,7 +521,7 @@ class LiveRun(JobRun):
     ) -> None:
         """Source subtasks have sent the barrier: what is known of them now is what the checkpoint gets.
 
-        Behind a barrier that may overtake they wait for all others: what they read would only be read ahead.
+        After a barrier that may overtake they wait for all others: what they read would only be read ahead.
         """
         with feeder.changed:
             # Those that a failure has let go on were asked then.

@@ -159,7 +159,7 @@ class SinkCoordinator:
         return own, staged
 
     def restore(self, starts: Mapping[str, SinkStart], epoch: int) -> None:
-        """Go on behind a checkpoint: publish what it covers, in case that was not done, and forget later epochs."""
+        """Continue after a checkpoint: publish what it covers, in case that was not done, and forget later epochs."""
         for operator_id, state in self._sinks.items():
             start = starts.get(operator_id)
             with self._blaming(state.node):

@@ -23,7 +23,7 @@ class OpenSplit:
     """A split that is being read."""
 
     split: SourceSplit
-    #: Where the next epoch goes on.
+    #: Where the next epoch continues.
     position: Any
     #: When it was last seen to have records, ms.
     active_ms: int
@@ -93,7 +93,7 @@ class SplitPosition:
     """How far one split was read."""
 
     split_id: str
-    #: Where reading goes on, pickled; None for a split that was not begun, or was read to its end.
+    #: Where reading continues, pickled; None for a split that was not begun, or was read to its end.
     position: bytes | None
     #: Who reads it; None if nobody does now.
     subtask: int | None
@@ -133,12 +133,12 @@ class SourceCoordinator:
         self._parallelism = parallelism
         #: Whether the source ends where it is.
         self._is_drained = False
-        #: In the order in which they were found: event time goes on from one file to the next.
+        #: In the order in which they were found: event time continues from one file to the next.
         self._unassigned: deque[SourceSplit] = deque()
         #: Where splits that are not finished stand in that order, by name.
         self._places: dict[str, int] = {}
         self._found = 0
-        #: Whether a subtask's watermark goes by the last one of the splits that it reads one after the other.
+        #: Whether a subtask's watermark follows the last one of the splits that it reads one after the other.
         self._is_ordered = has_event_time and source.concurrent_splits is not None
         #: The last place of which each subtask has read something.
         self._reached = [-1] * parallelism
@@ -214,7 +214,7 @@ class SourceCoordinator:
         }
 
     def positions(self, subtask: int) -> list[tuple[SourceSplit, Any]]:
-        """Return the splits of a subtask, and where reading goes on."""
+        """Return the splits of a subtask, and where reading continues."""
         return [(entry.split, entry.position) for entry in self._open[subtask].values()]
 
     def advance(
@@ -259,7 +259,7 @@ class SourceCoordinator:
         return msgspec.msgpack.encode(stored)
 
     def restore(self, snapshot: bytes, ended: Iterable[int], now_ms: int) -> None:
-        """Go on from a snapshot; with another parallelism, splits are dealt out anew, with their positions.
+        """Continue from a snapshot; with another parallelism, splits are dealt out again, with their positions.
 
         Args:
             snapshot: What another coordinator of the source knew.

@@ -115,7 +115,7 @@ class SourceFeeder:
         return bool(self._held)
 
     def release(self, vertices: Collection[str] | None = None) -> None:
-        """Go on with these sources, or with all."""
+        """Continue with these sources, or with all."""
         with self.changed:
             self._held.difference_update(self._held.copy() if vertices is None else vertices)
             self.changed.notify_all()

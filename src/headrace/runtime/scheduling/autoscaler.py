@@ -147,7 +147,7 @@ class Autoscaler:
         first = inside[0]
         cut = max(0.0, begin - (first.ended_ms - first.wall_ms))
         work = sum(each.work_ms for each in inside) - first.work_ms * cut / max(first.wall_ms, 1e-9)
-        # A live job is at work behind its last barrier, too; how much is said with the next one.
+        # A live job is at work after its last barrier, too; how much is said with the next one.
         end = inside[-1].ended_ms if self._is_live else now_ms
         return min(1.0, work / max(1, end - begin))
 
@@ -190,7 +190,7 @@ class Autoscaler:
         return max(1, slots // self._groups)
 
     def changed(self, now_ms: int) -> None:
-        """Begin anew: the job has another parallelism."""
+        """Begin again: the job has another parallelism."""
         self._epochs.clear()
         self._since_ms = self._changed_ms = now_ms
 

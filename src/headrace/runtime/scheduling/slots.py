@@ -3,7 +3,7 @@
     executors offer 4     job A needs 3: takes 3       job B needs 2: waits, there is 1     A ends: B takes 2
 
 A job needs, for each of its slot sharing groups, as many slots as the group's highest parallelism, and gets all of them
-or none: jobs that wait for each other's rest would wait for ever. `SlotManager` keeps the account for all jobs of a
+or none: jobs that wait for each other's rest would wait forever. `SlotManager` keeps the account for all jobs of a
 process; a `SlotPool` is the part of one job. Who offers slots is given as a function, so this knows no Spark.
 """
 

@@ -1,6 +1,6 @@
 """Alignment: holds channels back whose barrier has come, until it has come on all of them.
 
-channel 0   r r B2 r r            buffers behind B2 wait ...
+channel 0   r r B2 r r            buffers after B2 wait ...
 channel 1   r r r r r r B2        ... until this one is here
 """
 

@@ -100,7 +100,7 @@ class ChainLink:
 
 
 class ChainOutput:
-    """What an operator emits to: operators chained behind it, and the partitions of its edges.
+    """What an operator emits to: operators chained after it, and the partitions of its edges.
 
     Args:
         object_reuse: Whether several of them may get the same objects.

@@ -12,7 +12,7 @@ from typing import Generic, Protocol, TypeVar
 
 _log = logging.getLogger(__name__)
 
-#: Tasks a worker keeps. With more subtasks per worker than this, some are opened anew in each epoch.
+#: Tasks a worker keeps. With more subtasks per worker than this, some are opened again in each epoch.
 KEPT_TASKS = 64
 
 

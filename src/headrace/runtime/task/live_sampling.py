@@ -1,4 +1,4 @@
-"""LiveSampling: samples the stack of a live subtask's loop while somebody looks at its flame graph."""
+"""LiveSampling: samples the stack of a live subtask's loop while a user looks at its flame graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LiveSettings: what live subtasks are told besides the job."""
+"""LiveSettings: the settings of live subtasks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class LiveSettings:
-    """What live subtasks are told besides the job."""
+    """Settings of live subtasks."""
 
     #: Where the driver listens, and what it wants to hear.
     address: tuple[str, int]

@@ -228,7 +228,7 @@ class LiveTask(StreamTask):
 
     @property
     def has_periodic_watermarks(self) -> bool:
-        """Whether anybody asks for watermarks by the clock."""
+        """Whether a generator emits watermarks periodically."""
         return any(link.operator.has_periodic_watermarks for link in self._links)
 
     def emit_periodic_watermarks(self) -> None:
@@ -250,7 +250,7 @@ class LiveTask(StreamTask):
             link.output.finish_epoch()
 
     def notify_checkpoint(self, epoch: int, *, is_complete: bool) -> None:
-        """Tell the operators what became of a checkpoint."""
+        """Tell the operators what happened to a checkpoint."""
         self._trace.did(ScriptStep.CHECKPOINT_ENDED, epoch, int(is_complete))
         super().notify_checkpoint(epoch, is_complete=is_complete)
 

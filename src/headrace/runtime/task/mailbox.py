@@ -56,7 +56,7 @@ class Mailbox:
         self._is_urgent = False
         self._has_input_ended = False
         self._is_disconnected = False
-        #: Whether one of these has happened since somebody last looked.
+        #: Whether one of these has happened since the last check.
         self._has_news = False
         self._error: BaseException | None = None
         self._lock = threading.Lock()

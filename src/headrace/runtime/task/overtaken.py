@@ -176,7 +176,7 @@ class _Rerouting:
         return min(producer for edge_id, producer in self._channels if edge_id == number)
 
     def _time(self, watermark: int) -> Iterable[tuple[Header, bytes]]:
-        """Say on every channel how far time had come behind the records, and whether it has ended."""
+        """Say on every channel how far time had advanced after the records, and whether it has ended."""
         for edge_id, producer in self._channels:
             if edge_id in self._in_flight.ended_edges:
                 yield _buffer(edge_id, producer, encode_items([MAX_WATERMARK, None]))

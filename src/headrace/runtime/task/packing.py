@@ -169,7 +169,7 @@ def _checked_pairs(join: StatefulNode, names: Sequence[str]) -> tuple[Step, ...]
 
 
 def is_checked(declaration: StatefulNode, operator: TableOperator) -> bool:
-    """Whether all that an operator makes counts: nothing of a join's condition is left to check behind it."""
+    """Whether all that an operator makes counts: nothing of a join's condition is left to check after it."""
     if getattr(declaration, "condition", None) is None:
         return True
     return isinstance(operator, JoinOperator) and operator.checks_condition

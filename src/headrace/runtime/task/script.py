@@ -5,7 +5,7 @@
 
 In epochs the order of the input follows from the plan. Live, it is the order in which buffers of several channels
 happen to arrive, so it is noted. A buffer is named by its place on its channel, counted from the last barrier; the
-replay of its sender makes it once more. Buffers of another epoch, which a barrier has overtaken, are noted as they are.
+replay of its sender makes it again. Buffers of another epoch, which a barrier has overtaken, are noted as they are.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ScriptStep(IntEnum):
     BUFFER = 0
     #: Work through a buffer of another epoch, or what was left of one: which of the copies.
     COPY = 1
-    #: Put the buffer away behind so many of its records.
+    #: Put the buffer away after so many of its records.
     CUT = 2
     #: Let timers fire.
     TICK = 3
@@ -153,7 +153,7 @@ class ScriptWriter:
         self._odd[id(buffer)] = buffer
 
     def barrier(self, header: Header) -> None:
-        """Note that a channel goes on with its next epoch."""
+        """Note that a channel continues with its next epoch."""
         channel = header.edge_id, header.producer
         self._barriers[channel] += 1
         self._numbers[channel] = 0

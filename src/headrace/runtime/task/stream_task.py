@@ -113,7 +113,7 @@ class StreamTask:
             self.notify_checkpoint(epoch, is_complete=is_complete)
 
     def notify_checkpoint(self, epoch: int, *, is_complete: bool) -> None:
-        """Tell the operators what became of the checkpoint that an epoch ended with."""
+        """Tell the operators what happened to the checkpoint that an epoch ended with."""
         for link in self._links:
             link.operator.notify_checkpoint(epoch, is_complete=is_complete)
 
@@ -129,9 +129,9 @@ class StreamTask:
         self._consumed: dict[SubtaskId, str] = {}
         self._bytes_in = 0
         self._is_ended_now = False
-        #: Whether generators have yet to be asked behind the last batch.
+        #: Whether generators have yet to be asked after the last batch.
         self._owes_watermarks = False
-        #: Whether they are not asked behind the last batch, as the input was cut in the middle.
+        #: Whether they are not asked after the last batch, as the input was cut in the middle.
         self._holds_watermarks = False
         self._accumulators.begin_epoch()
         self._job_metrics.begin_epoch()
@@ -284,7 +284,7 @@ class StreamTask:
             self._end()
 
     def _process_table_rows(self, buffers: Iterable[tuple[Header, bytes]]) -> Iterator[None]:
-        """Take the rows of a table, and then the time that stands behind them."""
+        """Take the rows of a table, and then the time that stands after them."""
         head = self._links[0]
         for header, buffer in sorted(buffers, key=lambda item: (item[0].producer, item[0].sequence)):
             self._tick()
@@ -319,7 +319,7 @@ class StreamTask:
             link.operator.advance_processing_time(self._now_ms - 1)
 
     def _pause(self) -> None:
-        """Look after what goes by the clock, between two pieces of the input."""
+        """Do what the clock makes due, between two pieces of the input."""
         self._tick()
         self._ask_for_watermarks()
 
@@ -329,7 +329,7 @@ class StreamTask:
             link.operator.emit_periodic_watermark()
 
     def _emit_owed_watermarks(self) -> None:
-        """Emit the watermarks of the batch before, if the input goes on: behind the last one comes the end of time."""
+        """Emit the watermarks of the batch before, if the input continues: after the last one comes the end of time."""
         if self._owes_watermarks:
             self._ask_for_watermarks()
 
@@ -345,7 +345,7 @@ class StreamTask:
             yield header, buffer
 
     def _end(self) -> None:
-        """All input has been seen: every operator finishes, in order, then those behind are told."""
+        """All input has been seen: every operator finishes, in order, then those after are told."""
         for link in self._links:
             link.operator.finish()
         for link in self._links:
@@ -513,7 +513,7 @@ class StreamTask:
         return head.watermark if head.operator.takes_table_rows else self._gate.watermark
 
     def _table_times(self) -> dict[str, TableTime]:
-        """Say how far event time has come for the tables that get rows of this subtask."""
+        """Say how far event time has advanced for the tables that get rows of this subtask."""
         found = {}
         for link in self._links:
             time = link.operator.table_time(link.watermark)

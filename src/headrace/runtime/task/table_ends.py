@@ -116,7 +116,7 @@ def write_rows(
         job: The job.
         subtask: Which one.
         plan: The epoch.
-        at: Where event time stands behind the rows.
+        at: Where event time stands after the rows.
         batches: The rows.
         spark_attempt: How often Spark has tried the task before.
     """

@@ -231,7 +231,7 @@ def _close(function: Any) -> None:
 
 
 def kept_table_tasks() -> KeptTasks[tuple[str, SubtaskId], TableTask]:
-    """Return a place for tasks: to map a large table anew costs as much as to work on it.
+    """Return a place for tasks: to map a large table again costs as much as to work on it.
 
     Nobody tells a worker when a run is over, so tasks of such runs are closed when a new task is made.
     """

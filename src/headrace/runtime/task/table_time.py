@@ -30,7 +30,7 @@ class VertexTime:
 
     #: Before the epoch: rows that this has passed are late.
     before: int
-    #: Behind the rows of the epoch.
+    #: After the rows of the epoch.
     after: int
     #: Whether all that comes before the vertex has ended with the epoch.
     is_final: bool
@@ -38,12 +38,12 @@ class VertexTime:
     is_idle: bool = False
     #: How far the rows that come out of it may be behind `after`.
     held_ms: int = 0
-    #: Whether the state behind the epoch is written; False if the job ends with it and nothing reads that state.
+    #: Whether the state after the epoch is written; False if the job ends with it and nothing reads that state.
     keeps_state: bool = True
 
     @property
     def behind(self) -> int:
-        """Where event time stands behind the vertex."""
+        """Where event time stands after the vertex."""
         return _held_back(self.after, self.held_ms)
 
 
@@ -67,20 +67,15 @@ def vertex_times(
     for vertex in vertices:
         parts = subtask_plans(vertex, plan)
         seen = min((seen_by(part, vertex.head.operator_id) for part in parts), default=MIN_WATERMARK)
-        is_idle = False
         if vertex.is_source:
             is_final = final_scans[vertex.vertex_id] or all(part.has_ended for part in parts)
             after = MAX_WATERMARK if is_final else _scan_time(vertex, plan)
+            time = VertexTime(seen, after, is_final, held_ms=_holds_back_ms(vertex))
         else:
             operators = [producer_of(job, edge).operator_id for edge in job.inputs_of(vertex.vertex_id)]
             producers = [times.get(each) or known[each] for each in operators]
-            is_final = all(time.is_final for time in producers)
-            if isinstance(vertex.head.declaration, TableWatermarkDeclaration):
-                after = MAX_WATERMARK if is_final else MIN_WATERMARK if plan.holds_watermarks else seen
-            else:
-                after = max(seen, _merged(producers))
-            is_idle = not is_final and all(time.is_idle or time.is_final for time in producers)
-        times[vertex.vertex_id] = VertexTime(seen, after, is_final, is_idle, _holds_back_ms(vertex))
+            time = _time_behind(vertex, plan, seen, producers)
+        times[vertex.vertex_id] = time
     if plan.keeps_last_state or len(vertices) < len(job.vertices):
         return times
     if not all(time.is_final for time in times.values()):
@@ -88,8 +83,23 @@ def vertex_times(
     return {vertex_id: replace(time, keeps_state=False) for vertex_id, time in times.items()}
 
 
+def _time_behind(
+    vertex: JobVertex, plan: EpochPlan, seen: int, producers: Sequence[VertexTime]
+) -> VertexTime:
+    """Return where time stands at a vertex that has seen a watermark, and whose producers have got so far."""
+    is_final = all(time.is_final for time in producers)
+    is_idle = not is_final and all(time.is_idle or time.is_final for time in producers)
+    if not isinstance(vertex.head.declaration, TableWatermarkDeclaration):
+        after = max(seen, _merged(producers))
+    elif is_final:
+        after = MAX_WATERMARK
+    else:
+        after = MIN_WATERMARK if plan.holds_watermarks else seen
+    return VertexTime(seen, after, is_final, is_idle, _holds_back_ms(vertex))
+
+
 def _scan_time(vertex: JobVertex, plan: EpochPlan) -> int:
-    """Return where time stands behind the rows of a scan; no watermark stands where a probe has cut them."""
+    """Return where time stands after the rows of a scan; no watermark stands where a probe has cut them."""
     return MIN_WATERMARK if plan.holds_watermarks else scan_watermark(vertex, plan)
 
 
@@ -111,7 +121,7 @@ def _held_back(watermark: int, by_ms: int) -> int:
 
 
 def border_time(times: Sequence[TableTime]) -> VertexTime:
-    """Return where time stands behind the rows that the subtasks of a stream handed to a table."""
+    """Return where time stands after the rows that the subtasks of a stream handed to a table."""
     running = [time for time in times if not time.is_final]
     if not running:
         return VertexTime(MIN_WATERMARK, MAX_WATERMARK, is_final=True)
@@ -121,7 +131,7 @@ def border_time(times: Sequence[TableTime]) -> VertexTime:
 
 
 def needs_event_time(job: JobGraph, vertex_id: str) -> bool:
-    """Whether something behind a vertex goes by its watermark."""
+    """Whether something after a vertex follows its watermark."""
     for edge in job.outputs_of(vertex_id):
         if reads_watermark(fragment_of(edge).steps):
             return True
@@ -178,7 +188,7 @@ def is_idle(vertex: JobVertex, part: SubtaskPlan) -> bool:
 
 
 def watermark_of_rows(vertex: JobVertex, plan: EpochPlan, time: VertexTime) -> int | None:
-    """Return how far event time has come where the rows of a vertex are; None: there is no watermark yet.
+    """Return how far event time has advanced where the rows of a vertex are; None: there is no watermark yet.
 
     Of a scan, what the rows before this epoch say; rows that a node emits are followed by the watermark that they
     were waiting for.
@@ -201,7 +211,7 @@ def seen_by(part: SubtaskPlan, operator_id: str) -> int:
 def split_times(
     part: SubtaskPlan, operator_id: str, seen: Mapping[str, int], ended: AbstractSet[str]
 ) -> dict[str, int]:
-    """Return how far event time has come in each split that a subtask still reads.
+    """Return how far event time has advanced in each split that a subtask still reads.
 
     Args:
         part: What the subtask was to do in the epoch.

@@ -1,4 +1,4 @@
-"""How far time had come in a task when an epoch ended: kept with the state of its operators.
+"""How far time had advanced in a task when an epoch ended: kept with the state of its operators.
 
 Every operator keeps the watermarks it has seen and sent, the head also those of the task's channels. When a job comes
 back in another shape, channels are others and subtasks see other records: time then starts at the lowest watermark that
@@ -19,7 +19,7 @@ GATE = "gate"
 TIME = "seen-and-sent"
 #: Operator state of a head that gets rows of a table: whether the table was idle.
 TABLE_IDLE = "table-is-idle"
-#: Operator state of a table's scan: how far event time has come in each split.
+#: Operator state of a table's scan: how far event time has advanced in each split.
 SPLIT_TIMES = "split-times"
 NO_TIME = (MIN_WATERMARK, None)
 
@@ -39,7 +39,7 @@ def lowest_gate_watermark(snapshots: Iterable[bytes | None]) -> int:
 
 
 def with_lowest_time(before: Sequence[bytes | None], after: Sequence[bytes | None]) -> list[bytes | None]:
-    """Give subtasks the lowest watermark that an operator had seen before, and have them send theirs anew."""
+    """Give subtasks the lowest watermark that an operator had seen before, and have them send theirs again."""
     seen = min((own_part(snapshot, TIME) or NO_TIME)[0] for snapshot in before) if before else MIN_WATERMARK
     if seen == MIN_WATERMARK:
         return list(after)

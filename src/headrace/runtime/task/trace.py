@@ -164,7 +164,7 @@ class RecordingTrace(Trace):
             self._write_if_possible(task_file("task", subtask, plan, attempt_id), plan, trace)
 
     def _write_if_possible(self, name: str, plan: EpochPlan, content: object) -> None:
-        """Write a file; a recording that cannot be written is no reason to end a task that lasts."""
+        """Write a file; a recording that cannot be written is not a reason to end a task that lasts."""
         try:
             self._write(name, plan, content)
         except (OSError, HeadraceError) as error:

@@ -173,7 +173,7 @@ def unpack(source: Path, name: str, target: Path) -> None:
         target: An empty directory.
 
     Raises:
-        JobDefinitionError: If it is none, is damaged, or leads out of its directory.
+        JobDefinitionError: If it is not valid, is damaged, or leads out of its directory.
     """
     try:
         if source.name.endswith(_ZIPPED):

@@ -1,8 +1,8 @@
 """TableCopy: the host's copy of all tables of one operator subtask, at one committed version.
 
-As every copy of state it only ever holds committed versions: an epoch's changes go to a file and come here when a later
-epoch starts from them. While they are written a mark lies beside the copy; a process that finds one builds it anew. One
-process writes at a time, and only when nobody reads.
+Like every copy of state it only contains committed versions: an epoch's changes are written to a file, and to the copy
+when a later epoch starts from them. While they are written, a mark is next to the copy; a process that finds it
+rebuilds the copy. One process writes at a time, and only while no process reads.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from headrace.util.disk_space import watching_space
 
 #: Rows of a state file that are put together before they are written.
 _CHUNK_ROWS = 1 << 18
-#: A table with fewer rows than this is never made anew for its dead ones.
+#: A table with fewer rows than this is never made again for its dead ones.
 _FEW_SLOTS = 1 << 16
 _SMALL_HEAP = 1 << 24
 
@@ -46,7 +46,7 @@ class TableCopy:
         self._directory = directory
         self._layouts = layouts
         self._lock: IO[bytes] | None = None
-        #: What is read, between ``catch_up`` and ``release``; it stays open behind that, as mapping it anew is dear.
+        #: What is read between ``catch_up`` and ``release``. It stays open after that: mapping it again is expensive.
         self.tables: dict[str, SlotTable] = {}
         #: What this process wrote to a file last, by its path: it need not be read back.
         self._written: tuple[str, Mapping[str, RowSet]] | None = None
@@ -85,7 +85,7 @@ class TableCopy:
             self._lock = None
 
     def close(self) -> None:
-        """Let go of the tables as well; they are opened anew if there is another epoch."""
+        """Let go of the tables as well; they are opened again if there is another epoch."""
         self.release()
         self._close()
 
@@ -133,7 +133,7 @@ class TableCopy:
         return _row_sets(file, groups)
 
     def _vacuum(self) -> None:
-        """Make tables anew that are mostly dead rows."""
+        """Make tables again that are mostly dead rows."""
         for layout in self._layouts:
             table = self.tables[layout.name]
             size = table.size

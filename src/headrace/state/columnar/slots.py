@@ -5,7 +5,7 @@
     columns  slot -> value; of strings: slot -> place and length in a heap that is only appended to
     (what there is of a slot lies together, as one record)
 
-A row that was removed keeps its slot, marked as dead, until the table is made anew. Everything works on whole arrays of
+A row that was removed keeps its slot, marked as dead, until the table is rebuilt. All operations take whole arrays of
 keys: a probe round looks at one place per key that is still searching, so a lookup takes few rounds whatever its size.
 
 Files are longer than what is in use of them. What is written or looked at has its space on the disk reserved before:
@@ -371,7 +371,7 @@ class SlotTable:
                 self._map(f"{column.name}.heap", np.dtype(np.uint8), size)
 
     def _grow(self, capacity: int) -> None:
-        """Make room for more slots: arrays get longer, indexes are filled anew."""
+        """Make room for more slots: arrays get longer, indexes are filled again."""
         self._capacity = capacity
         self._map_slots(capacity // 2)
         for name in self._indexes():
@@ -457,7 +457,7 @@ def _size_of(path: str) -> int:
 
 
 def _file_of(path: str, size: int) -> os.stat_result:
-    """Return what the system knows of a file, which is made, or made longer, if it is not of this size."""
+    """Return what the system knows about a file, which is made, or made longer, if it is not of this size."""
     with suppress(FileNotFoundError):
         status = os.stat(path)
         if status.st_size >= size:

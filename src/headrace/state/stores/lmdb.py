@@ -54,7 +54,7 @@ class LmdbStore:
                 readahead=False,
                 meminit=False,
             )
-        # A worker that was killed while it read would keep old pages in use for ever.
+        # A worker that was killed while it read would keep old pages in use forever.
         self._env.reader_check()
         self._tables: dict[str, Any] = {}
         self._transaction: lmdb.Transaction | None = None
@@ -184,7 +184,7 @@ def _watching_space(directory: str) -> Iterator[None]:
 
 
 def _append(cursor: lmdb.Cursor, pairs: list[Any]) -> None:
-    """Write entries behind all that are there, in the order of their keys: pages are filled one by one, and wholly."""
+    """Write entries after all that are there, in the order of their keys: pages are filled one by one, and wholly."""
     _, added = cursor.putmulti(pairs, append=True)
     if added != len(pairs):  # LMDB passes over what is out of order, without a word
         raise StateError(

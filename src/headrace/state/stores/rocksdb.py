@@ -13,7 +13,7 @@ what is found is the copy as it was after some batch, and the mark says whether 
 
     mark      lineage 7 complete      state at version 7
               lineage 7 partial       at least version 7, on its way to a later one: files after 7 are applied again
-              lineage 0 partial       the beginning of a base: to be built anew
+              lineage 0 partial       the beginning of a base: to be built again
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ class RocksDBStore:
     # -- reading -----------------------------------------------------------------------------------------------
 
     def _chunk(self, lower: bytes, end: bytes, count: int) -> tuple[list[tuple[bytes, bytes]], bytes | None]:
-        """Return entries from ``lower`` on, and where to go on; None if there are no more."""
+        """Return entries from ``lower`` on, and where to continue; None if there are no more."""
         bounds = ReadOptions()
         bounds.set_iterate_upper_bound(end)
         chunk: list[tuple[bytes, bytes]] = []
@@ -380,7 +380,7 @@ class _BatchWriter:
         wait_s = _SHORTEST_WAIT_S
         while not self._is_taken():
             if self._database.property_int_value("rocksdb.background-errors"):
-                # It would wait for space to come, for ever.
+                # It would wait for space to come, forever.
                 raise self._cannot_write()
             time.sleep(wait_s)
             wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
@@ -468,7 +468,7 @@ def _name_prefix(table: str) -> bytes:
 
 
 def _end_of(prefix: bytes) -> bytes:
-    """Return the first key behind all that begin with a prefix."""
+    """Return the first key after all that begin with a prefix."""
     shorter = prefix.rstrip(b"\xff")
     return shorter[:-1] + bytes([shorter[-1] + 1])  # the length of the table's name is never all ones
 

@@ -87,7 +87,7 @@ _PREDEFINED: Final[dict[PredefinedOptions, dict[str, Any]]] = {
     },
     PredefinedOptions.FLASH_SSD_OPTIMIZED: {"threads": 4},
 }
-#: Options without a default of their own: they count only where somebody has set them.
+#: Options without a default of their own: they count only where they are set.
 _PLAIN: Final[dict[str, ConfigOption[Any]]] = {
     "block_cache_size": rocksdb.BLOCK_CACHE_SIZE,
     "write_buffer_size": rocksdb.WRITE_BUFFER_SIZE,

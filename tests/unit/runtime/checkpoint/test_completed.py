@@ -135,7 +135,7 @@ def test_what_a_job_claims_goes_like_its_own() -> None:
     assert kept.add(stored(11)).files == ("/taken",)
 
 
-def test_a_master_that_starts_anew_finds_its_checkpoints_again() -> None:
+def test_a_restarted_master_finds_its_checkpoints() -> None:
     kept = store(retained=2)
     kept.pin(3, ["/lost"])
     kept.recover([stored(2, "/b"), stored(1, "/a")])
@@ -198,7 +198,7 @@ def test_a_job_that_runs_has_not_ended() -> None:
     st.integers(1, 3),
     st.lists(st.tuples(st.sampled_from(["add", "fail", "compact"]), st.integers(0, 5)), max_size=40),
 )
-def test_no_file_is_deleted_that_is_needed_and_none_is_left_for_ever(
+def test_needed_files_are_kept_and_all_others_are_deleted_in_the_end(
     retained: int, steps: list[tuple[str, int]]
 ) -> None:
     """Play a job: its live chain grows by a file a step and is compacted; some checkpoints fail."""

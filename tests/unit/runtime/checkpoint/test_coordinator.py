@@ -240,7 +240,7 @@ def test_a_stop_ends_the_job_when_its_savepoint_is_complete() -> None:
     assert coordinator.due(10_000) == ()
 
 
-def test_a_stop_that_cannot_be_written_down_is_told() -> None:
+def test_a_stop_that_cannot_be_recorded_is_reported() -> None:
     coordinator = running()
     future = coordinator.stop_with_savepoint(10)
     completion = coordinator.complete(start(coordinator, 500).checkpoint_id, 510, path="/saved/s")
@@ -270,7 +270,7 @@ def test_while_a_job_stops_nothing_new_is_taken_but_what_waits_is_served_first()
     assert not coordinator.due(500)[0].is_periodic
 
 
-def test_a_job_goes_on_when_its_stop_failed() -> None:
+def test_a_job_continues_when_its_stop_failed() -> None:
     coordinator = running()
     future = coordinator.stop_with_savepoint(10)
     pending = start(coordinator, 20)
@@ -371,7 +371,7 @@ def test_a_failing_job_gives_up_what_is_under_way_and_what_waits() -> None:
     assert coordinator.next_due_ms() == 10_100
 
 
-def test_numbers_go_on_after_a_recovery() -> None:
+def test_numbers_continue_after_a_recovery() -> None:
     coordinator = running(last_id=7)
     assert run(coordinator, 100, 110) == 8
     coordinator.job_failed(150)
@@ -432,7 +432,7 @@ def test_statistics_follow_what_happens() -> None:
 
 
 class AnyOrder(RuleBasedStateMachine):
-    """Whatever happens in whatever order: numbers rise, limits hold, nobody waits for ever."""
+    """Whatever happens in whatever order: numbers rise, limits hold, nobody waits forever."""
 
     def __init__(self) -> None:
         super().__init__()

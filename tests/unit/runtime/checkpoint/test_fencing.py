@@ -1,9 +1,9 @@
 """A leader that was stopped and wakes up: its writes replace nothing, do not count, and delete nothing that is needed.
 
     first    look at the lease: ok .... (stopped) ......................... wakes, and does what it was about to
-    second                              takes over, goes on, writes
+    second                              takes over, continues, writes
 
-Each test stops the first leader right behind its look at the lease or at the store, at any of these moments. On local
+Each test stops the first leader right after its look at the lease or at the store, at any of these moments. On local
 files, on a store of pyarrow in memory, and on an S3 server.
 """
 
@@ -48,7 +48,7 @@ class Lease:
         return CheckpointDirectory(self._place, JOB, token, ensure_leader=lambda: self._ensure(token))
 
     def stop_after(self, looks: int, meanwhile: Callable[[], object]) -> None:
-        """Have the first leader stopped right behind a look at the lease, while something else happens."""
+        """Have the first leader stopped right after a look at the lease, while something else happens."""
         self._looks_left, self._meanwhile = looks, meanwhile
 
     def _ensure(self, token: int) -> None:
@@ -162,7 +162,7 @@ def test_a_directory_without_leaders_has_flinks_names(tmp_path: Path) -> None:
 def test_a_leader_that_is_stopped_while_it_deletes_takes_nothing_from_its_successor(
     lease: Lease, look: int
 ) -> None:
-    """The checkpoint took too long: its leader gives it up, and is stopped behind the first or the second look."""
+    """The checkpoint took too long: its leader gives it up, and is stopped after the first or the second look."""
     first = lease.directory(1)
     first.take_over()
     older, given_up = complete(first, 1), complete(first, 2)
@@ -180,7 +180,7 @@ def test_a_leader_that_is_stopped_while_it_deletes_takes_nothing_from_its_succes
         is_deleted = False
     [start] = found
     assert start is not None
-    # Behind the first look nothing was announced yet: the second leader starts from it, and it stays. Behind the
+    # After the first look nothing was announced yet: the second leader starts from it, and it stays. After the
     # second look it was: the second leader has left it alone, and it may go.
     assert is_deleted == (look == 2)
     assert start.path == (older.path if is_deleted else given_up.path)

@@ -173,7 +173,7 @@ def test_a_flipped_byte_of_a_stored_job_is_found_and_named(tmp_path: Path) -> No
             store.get(JOB)
 
 
-def test_a_flipped_byte_of_a_lease_lets_nobody_lead_before_its_time(tmp_path: Path) -> None:
+def test_a_flipped_byte_of_a_lease_does_not_end_it_early(tmp_path: Path) -> None:
     now = [0.0]
     long, short = (HighAvailabilitySettings(str(tmp_path), "test", lease_ms) for lease_ms in (15_000, 10_000))
     leader = LeaderLease(long, name="first", clock=lambda: now[0])
@@ -217,7 +217,7 @@ def newest_files(program: Program) -> list[Path]:
 @pytest.mark.parametrize(
     "flips", [12, pytest.param(400, marks=pytest.mark.slow)], ids=["some flips", "many flips"]
 )
-def test_a_job_whose_newest_checkpoint_has_a_flipped_byte_goes_on_from_the_one_before(
+def test_a_job_whose_newest_checkpoint_has_a_flipped_byte_continues_from_the_one_before(
     tmp_path: Path, flips: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = random.Random(15)
@@ -230,7 +230,7 @@ def test_a_job_whose_newest_checkpoint_has_a_flipped_byte_goes_on_from_the_one_b
         data[at] ^= 1 << at % 8
         path.write_bytes(data)
         program.start().wait()
-        # Nothing is lost; what was published behind the older checkpoint comes again. And then it is over.
+        # Nothing is lost; what was published after the older checkpoint comes again. And then it is over.
         assert set(output_of(program.sink.name)) == set(COUNTED), f"byte {at} of {path}"
         assert program.job.progress.restarts <= 1
         program.start().wait()

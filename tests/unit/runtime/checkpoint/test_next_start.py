@@ -436,7 +436,7 @@ def test_a_job_with_damaged_state_fails_at_once_and_is_never_started_from_zero(
     assert f"delete {program.job_directory}" in (caught.value.hint or "")
 
 
-def test_state_that_is_damaged_wherever_it_is_read_does_not_go_back_for_ever(
+def test_a_job_does_not_go_back_forever_if_all_its_state_is_damaged(
     program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What reads is broken, not the files: every checkpoint is whole, and going back changes nothing."""
@@ -451,7 +451,7 @@ def test_state_that_is_damaged_wherever_it_is_read_does_not_go_back_for_ever(
     assert program.is_exact()
 
 
-def test_checkpoints_of_drivers_that_no_longer_led_are_no_reason_to_start_from_zero(
+def test_checkpoints_of_former_leaders_do_not_make_a_job_start_from_zero(
     program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program.end("killed", monkeypatch)

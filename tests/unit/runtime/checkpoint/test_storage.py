@@ -161,7 +161,7 @@ def test_files_stay_with_a_checkpoint_that_cannot_be_deleted(
     assert list_directory(home.shared_directory) == []
 
 
-def test_a_checkpoint_stays_if_nobody_can_be_told_that_it_goes(
+def test_a_checkpoint_is_kept_if_its_deletion_cannot_be_announced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = CheckpointDirectory(str(tmp_path), JOB, leader=3)
@@ -189,7 +189,7 @@ def test_files_that_no_checkpoint_names_are_orphans(home: CheckpointDirectory) -
     assert home.orphans(paths(named)) == [lost]
 
 
-def test_a_copy_that_is_half_written_is_no_orphan(home: CheckpointDirectory) -> None:
+def test_a_copy_that_is_half_written_is_not_an_orphan(home: CheckpointDirectory) -> None:
     begun, lost = state_file(home, "a.copy.1234.part"), state_file(home, "b.copy.1234.part")
     copy = begun.removesuffix(".1234.part")
     assert home.orphans([copy], being_written=[copy]) == [lost]
@@ -266,7 +266,7 @@ def test_damaged_and_unfinished_checkpoints_are_skipped_and_said_aloud(
     assert [stored.metadata.checkpoint_id for stored in home.valid()] == [1]
 
 
-def test_storage_that_does_not_answer_is_no_reason_to_go_back(
+def test_storage_that_does_not_answer_is_not_a_reason_to_go_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = CheckpointDirectory(str(tmp_path), JOB)
@@ -282,7 +282,7 @@ def test_storage_that_does_not_answer_is_no_reason_to_go_back(
     assert caught.value.retryable
 
 
-def test_a_checkpoint_of_a_later_headrace_is_no_reason_to_go_back(tmp_path: Path) -> None:
+def test_a_checkpoint_of_a_later_headrace_is_not_a_reason_to_go_back(tmp_path: Path) -> None:
     home = CheckpointDirectory(str(tmp_path), JOB)
     complete(home, 1)
     prefix = struct.pack(">8sI", b"HRCKPT\r\n", 9)
@@ -365,7 +365,7 @@ def test_one_that_cannot_is_named_with_what_to_do(tmp_path: Path) -> None:
     assert not caught.value.retryable
 
 
-def test_a_kind_of_storage_nobody_knows_is_said_so() -> None:
+def test_an_unknown_kind_of_storage_is_refused() -> None:
     with pytest.raises(CheckpointError, match="nosuch://x cannot be written"):
         CheckpointDirectory("nosuch://x", JOB).ensure_writable()
 

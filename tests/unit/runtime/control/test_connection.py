@@ -59,7 +59,7 @@ def test_whoever_does_not_know_the_secret_is_not_heard(
     assert received.empty()
 
 
-def test_somebody_else_who_listens_is_not_taken_for_the_driver(secret: bytes) -> None:
+def test_another_process_on_the_port_is_not_taken_for_the_driver(secret: bytes) -> None:
     with ControlServerOf(new_secret()) as port, pytest.raises(ClusterError, match="is not the driver"):
         Connection.open((HOST, port), secret)
 
@@ -84,7 +84,7 @@ def test_a_driver_that_is_not_there() -> None:
         Connection.open((HOST, port), new_secret())
 
 
-def test_a_server_that_is_closed_lets_nobody_wait(server: ControlServer, secret: bytes) -> None:
+def test_closing_a_server_ends_all_waits(server: ControlServer, secret: bytes) -> None:
     connection = Connection.open((HOST, server.port), secret)
     connection.send(Beat())
     assert connection.receive() == TriggerCheckpoint(7, 0)
@@ -93,7 +93,7 @@ def test_a_server_that_is_closed_lets_nobody_wait(server: ControlServer, secret:
     connection.close()
 
 
-def test_bytes_that_are_no_message_are_refused() -> None:
+def test_invalid_messages_are_refused() -> None:
     assert decode(encode(Beat(busy_ms=3))) == Beat(busy_ms=3)
     with pytest.raises(ClusterError, match="cannot be read"):
         decode(b"\xc1 no message")

@@ -63,7 +63,7 @@ def rounded(shares: TimeShares) -> tuple[float, float, float]:
     return round(shares.busy, 3), round(shares.back_pressured, 3), round(shares.idle, 3)
 
 
-def test_all_before_the_slow_one_are_held_up_and_those_behind_it_idle(epoch: Epoch) -> None:
+def test_vertices_before_the_slow_one_are_back_pressured_and_those_after_it_idle(epoch: Epoch) -> None:
     #   source  ##
     #   first     ########
     #   second            #
@@ -82,7 +82,7 @@ def test_levels_that_take_equally_long_are_not_held_up(epoch: Epoch) -> None:
     assert {epoch.shares(name, 6).back_pressured for name in ("Source", "first", "second")} == {0.0}
 
 
-def test_the_slowest_counts_however_far_behind_it_is(epoch: Epoch) -> None:
+def test_the_slowest_counts_however_far_downstream_it_is(epoch: Epoch) -> None:
     epoch.work("Source", 0, 1)
     epoch.work("first", 1, 2)
     epoch.work("second", 2, 10)
@@ -107,7 +107,7 @@ def test_slow_publishing_holds_up_the_sink_and_all_before_it(epoch: Epoch) -> No
     assert epoch.shares("Source", 10, publishing_s=7.0).back_pressured == pytest.approx(0.6)
 
 
-def test_time_without_input_is_no_back_pressure(epoch: Epoch) -> None:
+def test_time_without_input_is_not_back_pressure(epoch: Epoch) -> None:
     epoch.work("Source", 0, 2)
     epoch.work("first", 2, 8)
     epoch.work("second", 8, 9)
@@ -164,7 +164,7 @@ def test_the_time_of_work_is_that_of_the_slowest_vertex_of_each_level(epoch: Epo
     assert work_time(epoch.job, epoch.reports) == pytest.approx(2 + 4 + 1)
 
 
-def test_waiting_for_answers_is_no_work(epoch: Epoch) -> None:
+def test_waiting_for_answers_does_not_count_as_work(epoch: Epoch) -> None:
     epoch.work("Source", 0, 1)
     epoch.work("first", 1, 6, waited_s=4.5)
     assert work_time(epoch.job, epoch.reports) == pytest.approx(1 + 0.5)

@@ -65,7 +65,7 @@ def test_a_buffer_for_a_deeper_level_is_handed_on_by_a_partition_in_between() ->
     assert layout.next_hop(layout.depth, 7, from_level=1) in range(2)
 
 
-def test_a_subtask_nobody_knows_is_our_bug() -> None:
+def test_an_unknown_subtask_is_an_invariant_violation() -> None:
     with pytest.raises(KeyError):
         Layout(diamond()).place(SubtaskId("nobody", 0))
 
@@ -99,7 +99,7 @@ def test_rescale_connects_neighbours(producers: int, consumers: int, expected: l
 
 
 @given(st.integers(1, 40), st.integers(1, 40))
-def test_with_rescale_nobody_is_left_out_and_loads_are_even(producers: int, consumers: int) -> None:
+def test_rescale_reaches_every_consumer_evenly(producers: int, consumers: int) -> None:
     reached = [list(consumers_of(edge(Rescale()), p, producers, consumers)) for p in range(producers)]
     feeding = [producers_of(edge(Rescale()), c, producers, consumers) for c in range(consumers)]
     assert all(reached)

@@ -191,7 +191,7 @@ def test_a_sink_that_becomes_faster_again_is_believed_step_by_step() -> None:
     assert job.pacer.max_records == pytest.approx(50_000, rel=0.01)
 
 
-def test_a_job_that_never_publishes_is_not_remembered_for_ever() -> None:
+def test_a_job_that_never_publishes_is_forgotten() -> None:
     pacer = make()
     for epoch in range(5_000):
         pacer.read(epoch, 10)
@@ -268,7 +268,7 @@ def test_time_that_a_first_epoch_takes_to_load_functions_does_not_make_the_next_
     assert pacer.max_records == 160
 
 
-def test_a_probe_never_goes_on_with_epochs_that_do_not_grow() -> None:
+def test_a_probe_never_continues_with_epochs_that_do_not_grow() -> None:
     for records_per_s in range(1, 200):
         pacer = probing()
         for _ in range(6):
@@ -288,7 +288,7 @@ def test_a_probe_ends_with_the_usual_size_or_when_functions_turn_out_slow() -> N
     assert not pacer.is_probing
 
 
-def test_a_probe_goes_on_where_one_of_two_splits_has_all_the_records() -> None:
+def test_a_probe_continues_where_one_of_two_splits_has_all_the_records() -> None:
     pacer = probing()
     for _ in range(4):
         records = pacer.max_records // 2

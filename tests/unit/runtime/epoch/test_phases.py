@@ -1,4 +1,4 @@
-"""The driver's clock: what belongs to an epoch, and what comes behind it."""
+"""The driver's clock: what belongs to an epoch, and what comes after it."""
 
 from __future__ import annotations
 

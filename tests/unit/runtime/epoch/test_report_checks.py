@@ -44,7 +44,7 @@ def test_reports_of_two_attempts_contradict_each_other() -> None:
         one_per_subtask(JOB, [FIRST], [report(FIRST, "a"), report(FIRST, "b")])
 
 
-def test_a_report_that_nobody_expects_is_refused() -> None:
+def test_an_unexpected_report_is_refused() -> None:
     with pytest.raises(TaskLostError, match="subtask 2 of 2 of 'Sum' sent a report, but does not take part"):
         one_per_subtask(JOB, [FIRST], [report(FIRST), report(SECOND)])
 

@@ -89,7 +89,7 @@ def test_an_edge_that_is_read_first_comes_before_all_others() -> None:
     assert shown(two.elements(buffers)) == ["1/0", "1/1", "0/0", "0/1"]
 
 
-def test_two_inputs_are_told_apart() -> None:
+def test_two_inputs_are_distinguished() -> None:
     two = InputGate([(3, 0), (8, 0)], {3: 0, 8: 1})
     elements = two.elements([buffer(["b"], edge=8), buffer([Batch(["a"], [5])], edge=3)])
     assert list(elements) == [InputBatch(0, Batch(["a"], [5])), InputBatch(1, Batch(["b"]))]
@@ -148,7 +148,7 @@ def test_the_end_of_one_channel_in_an_earlier_epoch_is_remembered() -> None:
     assert shown(later.elements([buffer(["b", END], producer=1)])) == ["b", END]
 
 
-def test_a_gate_that_was_restored_goes_on_where_it_stood() -> None:
+def test_a_gate_that_was_restored_continues_where_it_stood() -> None:
     merged = gate()
     list(merged.elements([buffer([Watermark(5)], producer=0), buffer([Watermark(7)], producer=1)]))
     later = gate()
@@ -164,13 +164,13 @@ def test_restoring_nothing_starts_over() -> None:
     assert (merged.watermark, merged.has_ended) == (MIN_WATERMARK, False)
 
 
-def test_a_buffer_of_a_channel_nobody_announced_is_our_bug() -> None:
+def test_a_buffer_of_an_unknown_channel_is_an_invariant_violation() -> None:
     with pytest.raises(KeyError):
         list(gate(1).elements([buffer(["a"], producer=5)]))
 
 
 def test_a_channel_behind_the_others_does_not_hold_them_until_it_has_caught_up() -> None:
-    #   channel 0   W9 .  .  .  .  W12        a channel that comes back behind the gate is waited for
+    #   channel 0   W9 .  .  .  .  W12        a channel that comes back after the gate is waited for
     #   channel 1   .  I  A  W4 W9 .   W10    only when it has caught up
     merged = gate()
     assert shown(merged.elements([buffer([IDLE], producer=1), buffer([Watermark(9)], producer=0)])) == ["W9"]

@@ -70,7 +70,7 @@ class AnyCase:
 
 
 @pytest.mark.parametrize("wrap", [lambda key: key, lambda key: (key,)])
-def test_keys_of_classes_with_an_equality_of_their_own_go_by_their_bytes(wrap: Any) -> None:
+def test_keys_of_classes_with_their_own_equality_are_compared_by_their_bytes(wrap: Any) -> None:
     owners = KeyOwners(GROUPS, CHANNELS)
     lower, upper = ([wrap(AnyCase(letter)) for letter in letters] for letters in ("abcdefgh", "ABCDEFGH"))
     assert expected(lower) != expected(upper)

@@ -68,7 +68,7 @@ def test_an_epoch_without_output_sends_nothing() -> None:
     assert sent.buffers == []
 
 
-def test_events_go_to_every_consumer_behind_the_records_before_them() -> None:
+def test_events_go_to_every_consumer_after_the_records_before_them() -> None:
     sent = Sent(Rebalance())
     sent.partition.emit(Batch(["a", "b"]))
     sent.partition.emit_event(Watermark(5))

@@ -166,7 +166,7 @@ def test_a_custom_partitioner_names_the_channel() -> None:
 
 
 @pytest.mark.parametrize("returned", [-1, 3, "0", None, 1.5])
-def test_a_custom_partitioner_out_of_range_is_told_so(returned: Any) -> None:
+def test_a_custom_partitioner_out_of_range_is_an_error(returned: Any) -> None:
     with pytest.raises(JobExecutionError, match=r"partition_custom.*0 to 2") as caught:
         route(Custom(lambda key, partitions: returned, identity), Batch(["a"]))
     assert repr(returned) in caught.value.message
@@ -187,7 +187,7 @@ def test_an_error_of_a_custom_partitioner_names_the_record(partitioner: EdgePart
     assert (caught.value.record, caught.value.operator) == ("0", "partition_custom")
 
 
-def test_a_partitioner_nobody_knows_is_our_bug() -> None:
+def test_an_unknown_partitioner_is_an_invariant_violation() -> None:
     class Unknown(EdgePartitioner):
         name = "UNKNOWN"
 

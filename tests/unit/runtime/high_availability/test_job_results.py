@@ -65,7 +65,7 @@ def test_with_delete_on_commit_a_clean_result_is_gone(place: str) -> None:
 
 
 def test_what_was_written_down_first_stays(place: str) -> None:
-    """A job that was stopped with a savepoint and fails behind it: the next start still publishes what it covers."""
+    """A job that was stopped with a savepoint and fails after it: the next start still publishes what it covers."""
     results = FileJobResults(place, leader=1)
     results.add_dirty(finished())
     results.add_dirty(RESULT)
@@ -79,7 +79,7 @@ def test_a_result_of_a_leader_that_others_took_over_from_does_not_count(place: s
     FileJobResults(place, leader=1).add_dirty(finished())  # late: the second one leads since
     assert FileJobResults(place, leader=3).find(JOB, since_leader=2) is None
     FileJobResults(place, leader=2).add_dirty(RESULT)
-    FileJobResults(place, leader=1).add_dirty(finished())  # and once more, which replaces nothing
+    FileJobResults(place, leader=1).add_dirty(finished())  # and again, which replaces nothing
     found = FileJobResults(place, leader=3).find(JOB, since_leader=2)
     assert found is not None
     assert (found.status, found.result.leader) == (JobStatus.FAILED, 2)

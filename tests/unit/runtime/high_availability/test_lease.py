@@ -195,7 +195,7 @@ def test_waiting_ends_when_the_leader_is_lost(make, clock: Clock) -> None:
     assert clock.now < 100 + 12
 
 
-def test_waiting_in_vain_says_who_leads_and_what_to_do(make, clock: Clock) -> None:
+def test_a_timeout_while_waiting_for_the_lease_names_the_leader_and_the_remedy(make, clock: Clock) -> None:
     first, second = make(name="visits"), make()
     first.try_acquire()
 

@@ -242,7 +242,7 @@ def test_a_job_waits_for_slots_as_long_as_it_may() -> None:
     assert job.handle(SlotsMissing(100 + TIMEOUT_MS)) == (GiveUpOnSlots(TIMEOUT_MS),)
 
 
-def test_a_restarted_job_waits_for_slots_anew() -> None:
+def test_a_restarted_job_waits_for_slots_again() -> None:
     job = in_phase(Phase.RECOVERING)
     job.handle(RunBegun(5000))
     assert job.handle(SlotsMissing(5000 + TIMEOUT_MS - 1)) == (WaitForSlots(is_first=True),)
@@ -393,7 +393,9 @@ def test_without_a_strategy_the_first_failure_is_the_last() -> None:
         (JobCancelledError("enough"), JobStatus.CANCELED),
     ],
 )
-def test_an_error_that_no_restart_mends_ends_the_job_at_once(error: BaseException, status: JobStatus) -> None:
+def test_an_error_that_is_not_retryable_fails_the_job_at_once(
+    error: BaseException, status: JobStatus
+) -> None:
     job = in_phase(Phase.RUNNING)
     commands = job.handle(Failed(error, 5))
     assert statuses(commands)[-1] is status

@@ -83,7 +83,7 @@ def test_nothing_of_a_job_is_left_on_the_disk(tmp_path: Path, monkeypatch: pytes
     assert not any(tmp_path.iterdir())
 
 
-def test_an_idle_job_waits_and_goes_on(tmp_path: Path) -> None:
+def test_an_idle_job_waits_and_continues(tmp_path: Path) -> None:
     second_epoch = threading.Event()
     script = ScriptedSource(["a", "b", Stop(), "c"], directory=tmp_path)
 
@@ -154,7 +154,7 @@ def test_an_epoch_is_written_down_before_it_is_published(
     assert seen == [(1, ["0000000001.done"]), (2, ["0000000002.done"])]
 
 
-def test_committers_know_whose_they_are_and_are_told_the_end() -> None:
+def test_committers_know_their_operator_and_are_notified_at_the_end() -> None:
     story: list[Any] = []
 
     class Telling(Committer):

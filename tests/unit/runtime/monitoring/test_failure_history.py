@@ -41,7 +41,7 @@ def test_an_error_without_a_subtask_names_the_operator() -> None:
     assert Failure.of(JobExecutionError("x", operator="sink"), 0).task == "sink"
 
 
-def test_what_failed_with_it_is_told_by_task_and_place() -> None:
+def test_concurrent_failures_are_reported_with_task_and_place() -> None:
     env = make_env(3)
     env.from_collection([1]).rebalance().map(lambda n: n).name("parse").print()
     job = job_graph(env)

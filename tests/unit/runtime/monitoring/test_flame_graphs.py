@@ -1,4 +1,4 @@
-"""Recordings: they begin when somebody asks, wait for the epoch under way, and are shown until they are old."""
+"""Recordings: they begin when a user asks, wait for the epoch under way, and are shown until they are old."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def report(vertex: str, subtask: int, *frames: str, on_cpu: bool = True, count: 
     return SubtaskReport(SubtaskId(vertex, subtask), samples={StackSample(frames, on_cpu): count})
 
 
-def test_nothing_is_sampled_unless_somebody_asks() -> None:
+def test_nothing_is_sampled_without_a_request() -> None:
     graphs = FlameGraphs(SETTINGS)
     assert graphs.sampled(PLAN, 0) is PLAN
     graphs.ask("v", 0)

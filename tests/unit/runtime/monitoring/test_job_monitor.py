@@ -68,7 +68,7 @@ def test_times_of_epochs_add_up(watched: Watched) -> None:
     assert rates[watched.second].busy == pytest.approx(0.8)
 
 
-def test_nobody_is_held_up_when_the_job_waits_for_input(watched: Watched) -> None:
+def test_no_subtask_is_back_pressured_while_the_job_waits_for_input(watched: Watched) -> None:
     watched.run((1000, 1100), (1100, 1500), until=1500)
     watched.run((3000, 3100), (3100, 3500), until=3500)
     first = watched.monitor.subtasks()[watched.first]

@@ -80,7 +80,7 @@ def test_skew_is_found_with_the_records_that_cause_it() -> None:
     assert "it got 70 % of the records, so keys are skewed." in text
 
 
-def test_a_subtask_that_is_slow_without_more_records_is_told_apart() -> None:
+def test_a_subtask_that_is_slow_without_more_records_is_reported_as_such() -> None:
     shares = {SubtaskId("b", index): share(100) for index in range(3)}
     shares[SubtaskId("b", 0)] = share(680)
     text = explain_epoch(epoch(shares=shares), LEVELS).text

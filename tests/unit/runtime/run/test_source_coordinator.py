@@ -109,7 +109,7 @@ def test_splits_that_epochs_do_not_get_to_keep_the_order_in_which_they_were_foun
 
 
 @pytest.mark.parametrize("parallelism", [1, 2, 4])
-def test_splits_keep_their_order_when_a_job_goes_on_with_another_parallelism(parallelism: int) -> None:
+def test_splits_keep_their_order_when_a_job_continues_with_another_parallelism(parallelism: int) -> None:
     splits = numbered(*[2] * 40)
     source = SplitsSource(splits, concurrent=1)
     before = Reader(source, 3)
@@ -130,7 +130,7 @@ def test_splits_keep_their_order_when_a_job_goes_on_with_another_parallelism(par
 )
 @example(sizes=[20, 1] * 60, parallelism=2, max_records=20, restarts=set())
 @example(sizes=[20, 1] * 60, parallelism=2, max_records=20, restarts={1})
-def test_with_event_time_a_subtask_reads_no_split_behind_a_later_one(
+def test_with_event_time_a_subtask_reads_splits_in_order(
     sizes: list[int], parallelism: int, max_records: int, restarts: set[int]
 ) -> None:
     splits = numbered(*sizes)
@@ -167,7 +167,7 @@ def test_many_small_splits_fit_into_one_epoch() -> None:
     assert reader.epochs <= 2
 
 
-def test_a_plan_goes_on_where_the_last_completed_epoch_ended() -> None:
+def test_a_plan_continues_where_the_last_completed_epoch_ended() -> None:
     coordinator = SourceCoordinator(SplitsSource(numbered(10)), parallelism=1)
     first = coordinator.plan(max_records=4, now_ms=0)
     # The epoch did not complete: nothing was taken over, and the same is planned again.

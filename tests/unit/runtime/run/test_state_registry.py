@@ -110,7 +110,7 @@ def test_small_changes_to_a_large_state_are_merged_among_themselves() -> None:
     ]
 
 
-def test_a_base_is_written_anew_when_changes_outweigh_half_of_it() -> None:
+def test_a_new_base_is_written_when_changes_exceed_half_of_it() -> None:
     registry = registry_after(3, size=1000)
     [work] = registry.due_compactions(names())
     finish(registry, work, size=3000, epoch=4)

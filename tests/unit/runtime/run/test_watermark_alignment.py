@@ -74,7 +74,7 @@ def test_groups_do_not_know_each_other() -> None:
 
 
 @pytest.mark.parametrize("settings", [{"is_idle": True}, {"has_ended": True}])
-def test_a_subtask_that_is_idle_or_has_ended_holds_nobody_and_is_not_held(settings: dict[str, bool]) -> None:
+def test_idle_and_ended_subtasks_do_not_take_part_in_alignment(settings: dict[str, bool]) -> None:
     group = Group(one=aligned("g", 10))
     group.report("one", 0, 50)
     group.report("one", 1, 5, **settings)
@@ -89,7 +89,7 @@ def test_a_subtask_that_wakes_up_counts_again() -> None:
     assert group.paused() == {"one": {0}}
 
 
-def test_a_subtask_that_has_no_watermark_yet_holds_nobody() -> None:
+def test_a_subtask_without_a_watermark_does_not_hold_others_back() -> None:
     # As in Flink: it may never get one, for it may have no split.
     group = Group(one=aligned("g", 10))
     group.report("one", 0, 500)
@@ -97,7 +97,7 @@ def test_a_subtask_that_has_no_watermark_yet_holds_nobody() -> None:
     assert group.paused() == {}
 
 
-def test_when_all_have_ended_nobody_waits() -> None:
+def test_alignment_ends_when_all_subtasks_have_ended() -> None:
     group = Group(one=aligned("g", 10))
     for subtask in (0, 1):
         group.report("one", subtask, MAX_WATERMARK, has_ended=True)

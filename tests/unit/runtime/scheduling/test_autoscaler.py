@@ -124,7 +124,7 @@ def test_a_load_that_rises_and_falls_tenfold_is_followed_and_its_backlog_bounded
     assert backlog < 60
 
 
-def test_a_job_goes_on_exactly_with_another_parallelism():
+def test_a_job_continues_exactly_with_another_parallelism():
     clock, loads = [0], iter([1.0, 1.0, 1.0, 0.0, 0.0])
     seen: list[int] = []
 

@@ -177,7 +177,7 @@ def test_a_restart_strategy_asks_again() -> None:
     assert job.master.failures.latest()[-1].name.endswith("NoResourceAvailableError")
 
 
-def test_a_job_is_not_rescaled_beyond_its_slots_and_goes_on() -> None:
+def test_a_job_is_not_rescaled_beyond_its_slots_and_continues() -> None:
     job = start(counting(2, last=ENDLESS), SlotOffer(3))
     wait_until(lambda: job.progress.epochs > 0, "an epoch")
     wanted = uniform_parallelism(job.master.job, 4)

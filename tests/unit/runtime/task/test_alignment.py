@@ -18,7 +18,7 @@ def barrier(edge: int, producer: int, epoch: int) -> Header:
     return header
 
 
-def test_a_buffer_with_elements_is_no_barrier() -> None:
+def test_a_buffer_with_elements_is_not_a_barrier() -> None:
     assert barrier_in(*data(0, 0, 1)) is None
 
 
@@ -36,7 +36,7 @@ def test_what_follows_a_barrier_waits_for_the_barriers_of_the_others() -> None:
     assert not alignment.holds(*data(0, 0, 4))
 
 
-def test_at_least_once_waits_for_nobody() -> None:
+def test_at_least_once_barriers_do_not_wait() -> None:
     alignment = Alignment([(0, 0), (1, 0)], blocks=False)
     assert not alignment.arrive(barrier(0, 0, 5))
     assert not alignment.holds(*data(0, 0, 2))

@@ -25,7 +25,7 @@ EVERY_EPOCH = {"metrics.latency.interval": "1 ms"}
 
 
 def ticking() -> Any:
-    """A clock that goes on whenever somebody looks."""
+    """A clock that continues whenever a user looks."""
     now = [1_000_000]
 
     def now_ms() -> int:

@@ -221,7 +221,7 @@ def test_a_task_whose_input_has_ended_is_closed_and_stays_closed(mapping: Any) -
     assert calls == ["open f", "close f"]
 
 
-def test_a_failed_task_is_closed_and_opened_anew(mapping: Any) -> None:
+def test_a_failed_task_is_closed_and_a_new_one_is_opened(mapping: Any) -> None:
     worker = mapping(["a", "bad"], Traced("f"))
     with pytest.raises(UserFunctionError, match="bad"):
         worker.run(worker.plan(1, 0, 2), 0, 0)
@@ -259,7 +259,7 @@ def test_two_subtasks_in_one_worker_do_not_share_a_function(tmp_path: Path) -> N
     assert calls == ["open f", "open f", "close f", "close f"]
 
 
-def test_fields_go_on_from_what_the_plan_says_and_nothing_else(mapping: Any) -> None:
+def test_fields_continue_from_what_the_plan_says_and_nothing_else(mapping: Any) -> None:
     worker = mapping([("a",), ("b",), ("c",)], Traced("f"))
     first = worker.run(worker.plan(1, 0, 2), 0, 0)
     assert values(first) == [("a", 1, 1), ("b", 2, 2)]
@@ -294,6 +294,6 @@ def run_both(worker: Worker, plan: EpochPlan) -> SubtaskReport:
     return report_of(worker.run(plan, 1, 0, [buffer for _, buffer in first]))
 
 
-def test_a_buffer_nobody_is_waiting_for_is_our_bug(worker: Worker) -> None:
+def test_an_unexpected_buffer_is_an_invariant_violation(worker: Worker) -> None:
     with pytest.raises(KeyError):
         worker.run(EpochPlan("job", 1, 0, "x", {SubtaskId("nobody", 0): SubtaskPlan()}), 0, 0)

@@ -42,7 +42,7 @@ def test_what_is_not_taken_waits(clock: list[float]) -> None:
     assert box.waiting() == (0, 0, 0.0)
 
 
-def test_a_buffer_that_is_not_taken_for_a_while_has_no_room_behind_it(clock: list[float]) -> None:
+def test_a_buffer_that_is_not_taken_for_a_while_has_no_room_after_it(clock: list[float]) -> None:
     box = Outbox()
     box.put(0, b"little")
     leaving = box.leave()

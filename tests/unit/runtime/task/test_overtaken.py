@@ -22,7 +22,7 @@ GATE = {"0/0": (5, True, False), "0/1": (3, True, False), "watermark": 3, "idle"
 
 
 def job_of(route: Any, parallelism: int) -> tuple[JobGraph, str]:
-    """Return a job with one routed edge, and the vertex behind it."""
+    """Return a job with one routed edge, and the vertex after it."""
     env: StreamExecutionEnvironment = make_env(parallelism)
     stream: DataStream = env.from_collection(list(range(4)))
     route(stream).sink_to(MarkedSink("overtaken"))
@@ -94,7 +94,7 @@ def test_in_another_shape_each_record_has_one_taker_and_time_is_the_lowest(
     assert sorted(records) == list(range(22))
     producers = range(job.vertex(edge.source_vertex).parallelism)
     for own in found:
-        # Behind the records: channel 0 of the second subtask stood at 5, channel 1 came to 4.
+        # After the records: channel 0 of the second subtask stood at 5, channel 1 came to 4.
         count = len([element for element in own if isinstance(element, int)])
         assert own[count:] == [(producer, Watermark(4)) for producer in producers]
 
@@ -123,7 +123,7 @@ def test_time_does_not_pass_subtasks_without_records_in_flight(tmp_path: Path) -
     assert elements(none, job, vertex_id, 0) == []
 
 
-def test_an_edge_that_has_ended_ends_behind_the_records_in_flight(tmp_path: Path) -> None:
+def test_an_edge_that_has_ended_ends_after_the_records_in_flight(tmp_path: Path) -> None:
     job, vertex_id = job_of(lambda stream: stream.rebalance().map(str), 1)
     (edge,) = job.inputs_of(vertex_id)
     file = written(tmp_path / "f", 0, (0, [([1], None), MAX_WATERMARK, None]))
@@ -141,7 +141,7 @@ def test_a_damaged_file_is_found(tmp_path: Path) -> None:
         elements(InFlight((file,)), job, vertex_id, 0)
 
 
-def test_the_rest_of_a_buffer_begins_behind_the_records_that_were_worked_off() -> None:
+def test_the_rest_of_a_buffer_begins_after_the_records_that_were_worked_off() -> None:
     header = Header(1, 0, 0, 0, 0, 0)
     whole = pack(header, encode_items([([1, 2], None), 5, ([3, 4, 5], [30, 40, 50]), None]))
     left = list(decode(payload_of(rest_of(whole, 1, 1))))

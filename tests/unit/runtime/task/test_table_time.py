@@ -140,7 +140,7 @@ def test_with_the_last_rows_comes_the_end_of_time_for_all_that_follows():
     assert final[NODE][1:] == final[SINK][1:] == (MAX_WATERMARK, True)
 
 
-def test_event_time_is_looked_at_only_where_something_goes_by_it():
+def test_event_time_is_observed_only_where_it_is_used():
     graph = job()
     scan, node, _ = (vertex.vertex_id for vertex in graph.vertices)
     assert needs_event_time(graph, scan)

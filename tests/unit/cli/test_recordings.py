@@ -59,6 +59,5 @@ def test_a_name_that_is_no_directory_is_said_to_be_none(headrace: Invoke, comman
     refused = headrace(*command, "-m", "localhost:1", "elsewhere")
     assert refused.exit_code == 1
     assert (
-        "there is no directory 'elsewhere', and as a job: no answer from http://localhost:1"
-        in refused.stderr
+        "there is no directory 'elsewhere', and as a job: no answer from http://localhost:1" in refused.stderr
     )

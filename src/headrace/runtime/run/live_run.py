@@ -502,17 +502,20 @@ class LiveRun(JobRun):
         if control is None or feeder is None or barrier is None or not barrier.is_interrupted:
             return
         with feeder.changed:
-            if not barrier.is_interrupted:
-                return
-            there = control.acknowledged(barrier.plan.epoch)
-            passed = [
-                each
-                for each in self._regions
-                if barrier.has_passed(each, there) and not control.has_failed(each.number)
-            ]
-            self._sources_passed(barrier, feeder, passed, goes_on=False)
-            if not barrier.holds_sources:
-                feeder.release(self._sources_of(passed))
+            if barrier.is_interrupted:  # it may have been over before the lock was ours
+                self._let_go_on(barrier, control, feeder)
+
+    def _let_go_on(self, barrier: Barrier, control: LiveControl, feeder: SourceFeeder) -> None:
+        """Release the sources of regions that have passed a barrier which others will reach later."""
+        there = control.acknowledged(barrier.plan.epoch)
+        passed = [
+            each
+            for each in self._regions
+            if barrier.has_passed(each, there) and not control.has_failed(each.number)
+        ]
+        self._sources_passed(barrier, feeder, passed, goes_on=False)
+        if not barrier.holds_sources:
+            feeder.release(self._sources_of(passed))
 
     def go_on(self) -> None:
         """Feed sources again that were held at the last barrier, unless subtasks still process what it overtook."""

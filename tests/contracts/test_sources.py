@@ -248,13 +248,17 @@ def orders(server: Any) -> list[Row]:
     return rows
 
 
+@pytest.mark.parametrize("auto_commit", [True, False])
 @pytest.mark.parametrize("column", ["id", "shelf"])
 @pytest.mark.parametrize("server", ["postgres", "mariadb"])
-def test_a_jdbc_source_keeps_the_contract(request, server, column):
+def test_a_jdbc_source_keeps_the_contract(request, server, column, auto_commit):
     running = request.getfixturevalue(server)
     expected = orders(running)
     partition = JdbcPartition(column, 3)
-    source = JdbcSource(running.options(), "orders", ["id", "fruit", "shelf"], partition, fetch_size=4)
+    columns = ["id", "fruit", "shelf"]
+    source = JdbcSource(
+        running.options(), "orders", columns, partition, fetch_size=4, auto_commit=auto_commit
+    )
     check_source(source, expected, parallelism=2, cuts=(3, (7, 1), 1_000_000))
     dispose_engines()
 

@@ -578,7 +578,7 @@ def test_order_joins_on_spark(env: EnvironmentFactory) -> None:
 
 #: A line of what each example prints, or a pattern of one.
 PRINTS = {
-    "early_results": r"\d> turbine-0, window to second 10: 2238 litres",
+    "early_results": r"\d> \('turbine-0, window to second 10', 2238\)",
     "hourly_tips": r" 6 to  7 o'clock: eve with 58\.01",
     "late_data": r"\d> gauge-1, minute 8: 473 litres \(correction 2\)",
     "order_joins": "the quickest was order 13, by cart, after 1 minutes",

@@ -65,12 +65,12 @@ class Cluster:
     def worker(self, name: str) -> Host:
         return self.network.hosts[name]
 
-    def add_worker(self, *names: str) -> None:
-        """Boot hosts with a worker of one core each, and wait until the master knows them."""
+    def add_worker(self, *names: str, cores: int = 1) -> None:
+        """Boot hosts with a worker each, and wait until the master knows them."""
         started = {}
         for name in names:
             host = self.network.add_host(name)
-            words = ("--cores", "1", "--memory", "1g", "--work-dir", "/tmp/work", self.url)
+            words = ("--cores", str(cores), "--memory", "1g", "--work-dir", "/tmp/work", self.url)
             started[name] = self._start_spark(host, "worker.Worker", *words)
         for process in started.values():
             _wait_for(process, "Successfully registered with master")
@@ -120,7 +120,7 @@ class Cluster:
             found = _CSRF_TOKEN.search(answer.read().decode())
         return None if found is None else found[1]
 
-    def restore(self, *names: str) -> None:
+    def restore(self, *names: str, cores: int = 1) -> None:
         """Have exactly these workers, each of them well: for the next test, whatever the last one did."""
         self.kill_applications()
         for host in list(self.network.hosts.values()):
@@ -128,7 +128,7 @@ class Cluster:
             is_well = host.processes("deploy.worker.Worker") and not copies_of_state(host)
             if host is not self.driver and not (host.name in names and is_well):
                 self.network.remove_host(host.name)
-        self.add_worker(*(name for name in names if name not in self.network.hosts))
+        self.add_worker(*(name for name in names if name not in self.network.hosts), cores=cores)
 
     def objects(self, directory: str) -> dict[str, bytes]:
         """Return the objects below a directory of the bucket, by name."""

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from headrace.connectors.base import Sink, SinkWriter, WriterContext
+from headrace.elements import MAX_WATERMARK, Watermark
 from headrace.errors import ConnectorError, UserFunctionError
 from headrace.operators.io import SinkDeclaration
 from headrace.testing.harness import OperatorHarness
@@ -83,12 +84,13 @@ def test_what_a_failed_epoch_staged_is_aborted_and_the_next_try_has_another_name
     assert attempt_id == "1-1"
 
 
-def test_a_sink_emits_nothing() -> None:
+def test_a_sink_emits_no_records_and_passes_the_watermark_on() -> None:
     with OperatorHarness(SinkDeclaration(Listing())) as harness:
         harness.process("a")
         harness.process_watermark(5)
         harness.finish()
-        assert (harness.output, harness.events) == ([], [])
+        assert harness.output == []
+        assert harness.events == [Watermark(5), Watermark(MAX_WATERMARK)]
 
 
 def test_an_error_of_the_writer_says_which_sink_it_was() -> None:

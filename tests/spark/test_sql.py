@@ -148,6 +148,40 @@ def test_a_key_that_is_filtered_out_goes_from_a_table_with_keys(env: Environment
 @pytest.mark.parametrize(
     "settings", [EnvironmentSettings.in_streaming_mode(), EnvironmentSettings.in_batch_mode()]
 )
+def test_conditions_of_a_lookup_join_pad_rows_only_if_it_is_a_left_join(
+    env: EnvironmentFactory, tmp_path: Path, settings: EnvironmentSettings
+):
+    database = tmp_path / "users.db"
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("CREATE TABLE users (id INTEGER, name TEXT, rank INTEGER)")
+        rows = [(0, "a", 1), (0, "b", 5), (1, "c", 0), (2, "d", 9)]
+        connection.executemany("INSERT INTO users VALUES (?, ?, ?)", rows)
+    t_env = StreamTableEnvironment.create(env(parallelism=1), settings)
+    t_env.execute_sql(
+        "CREATE TABLE clicks (n BIGINT, proc AS PROCTIME()) WITH ('connector' = 'datagen', "
+        "'fields.n.kind' = 'sequence', 'fields.n.start' = '0', 'fields.n.end' = '3')"
+    )
+    t_env.execute_sql(
+        "CREATE TABLE users (id BIGINT, name STRING, `rank` INT, twice AS `rank` * 2) WITH "
+        f"('connector' = 'jdbc', 'url' = 'jdbc:sqlite:{database}', 'table-name' = 'users')"
+    )
+    joined = (
+        "SELECT c.n, u.name, u.twice FROM clicks c {} JOIN users FOR SYSTEM_TIME AS OF c.proc AS u "
+        "ON c.n = u.id AND u.twice > c.n AND c.n < 2"
+    )
+
+    with t_env.execute_sql(joined.format("LEFT")).collect() as found:
+        left = {tuple(row) for row in found}
+    with t_env.execute_sql(joined.format("INNER")).collect() as found:
+        inner = {tuple(row) for row in found}
+
+    assert inner == {(0, "a", 2), (0, "b", 10)}
+    assert left == {*inner, (1, None, None), (2, None, None), (3, None, None)}
+
+
+@pytest.mark.parametrize(
+    "settings", [EnvironmentSettings.in_streaming_mode(), EnvironmentSettings.in_batch_mode()]
+)
 def test_collections_of_all_kinds_are_unnested(env: EnvironmentFactory, settings: EnvironmentSettings):
     t_env = StreamTableEnvironment.create(env(parallelism=1), settings)
     query = """

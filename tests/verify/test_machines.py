@@ -47,10 +47,31 @@ def test_what_depends_on_the_process_or_the_machine_is_found(name: str, title: s
 
     names: dict[str, object] = {}
     exec(compile(result.output.partition("a test to keep:")[2].strip(), "kept", "exec"), names)
-    (kept,) = (value for key, value in names.items() if key.startswith("test_seed_"))
+    (kept,) = (value for key, value in names.items() if key.startswith("test_") and "_seed_" in key)
     assert callable(kept)
     with pytest.raises(AssertionError, match="not in the plain run"):
         kept()
+
+
+def test_a_global_variable_that_a_method_changes_is_found_with_the_records_that_it_takes() -> None:
+    result = verify("--runs", "2", str(PROGRAMS / "stamp_card.py"))
+    assert result.exit_code == 1, result.output
+    assert "on which subtask gets them" in result.output
+    assert "Source: Collection Source: 4 records\n" in result.output, (
+        "each run begins with the same variables"
+    )
+    assert "StampCard.process_element() changes the global variable STAMPS" in result.output
+
+
+def test_what_only_a_late_rate_brings_about_is_found_though_the_plain_run_has_no_rows() -> None:
+    result = verify("--runs", "2", str(PROGRAMS / "rates.py"))
+    assert result.exit_code == 1, result.output
+    assert "found: results depend on the order of records of different inputs" in result.output
+    assert "Source: Collection Source #3: 0 records\n" in result.output, (
+        "one that does not matter is left out"
+    )
+    assert "not in the plain run: ('EUR', 10)" in result.output
+    assert "NOTHING WAS COMPARED" not in result.output
 
 
 def test_a_file_that_a_function_writes_twice_is_found_with_the_first_faults(tmp_path: Path) -> None:

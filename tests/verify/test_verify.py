@@ -104,7 +104,9 @@ def kept_test_of(result: Result) -> Callable[[], None]:
     """Return the test that the command has printed."""
     names: dict[str, Any] = {}
     exec(compile(result.output.partition("a test to keep:")[2].strip(), "kept", "exec"), names)
-    kept: Callable[[], None] = next(value for name, value in names.items() if name.startswith("test_seed_"))
+    kept: Callable[[], None] = next(
+        value for name, value in names.items() if name.startswith("test_") and "_seed_" in name
+    )
     return kept
 
 

@@ -11,7 +11,7 @@ import secrets
 import time
 import uuid
 from collections.abc import Iterator, MutableMapping, MutableSequence, MutableSet
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, Final
 
 from headrace.checks.findings import CheckFinding
@@ -49,6 +49,9 @@ _UNSTABLE_METHODS: Final = frozenset(
         (datetime.date, "today"),
     }
 )
+#: Calls that give the same as long as the process lives.
+_OF_THE_PROCESS: Final = frozenset({"hash", "id", "os.getpid"})
+_CONTAINERS: Final = (MutableSequence, MutableMapping, MutableSet)
 _CHANGES: Final = frozenset(
     {
         "append",
@@ -67,16 +70,19 @@ _CHANGES: Final = frozenset(
 
 
 def check_determinism(_: ReviewedJob, operator: ReviewedOperator) -> Iterator[CheckFinding]:
-    """Find calls of clocks and random numbers in keyed functions, and global variables that functions change."""
+    """Find calls of clocks and random numbers in keyed functions, and outer variables that functions change."""
     is_keyed = bool(getattr(operator.declaration, "is_keyed", False))
     for function in operator.functions():
+        shared = _shared_containers(function)
         for body in bodies_of(function):
             if is_keyed:
                 for call, name in unstable_calls(body):
                     message = f"{_name(body)} calls {name}()"
+                    if name in _OF_THE_PROCESS:
+                        message += ", which gives something else in another process"
                     yield operator.finding("HR401", message, body.place(call))
-            for node, name in _changed_globals(body):
-                message = f"{_name(body)} changes the global variable {name}"
+            for node, name in _changed_outside(body, shared):
+                message = f"{_name(body)} changes the {name}"
                 yield operator.finding("HR402", message, body.place(node))
 
 
@@ -126,29 +132,74 @@ def _shared_generator() -> Any:
     return random.random.__self__  # type: ignore[attr-defined]  # a builtin method knows its object
 
 
-def _changed_globals(body: FunctionBody) -> Iterator[tuple[ast.AST, str]]:
-    declared = {name for node in ast.walk(body.tree) if isinstance(node, ast.Global) for name in node.names}
+def _changed_outside(body: FunctionBody, shared: frozenset[str]) -> list[tuple[ast.stmt | ast.expr, str]]:
+    """Return where a function changes a variable that is neither its own nor a field of its object, and which."""
+    kinds = {
+        name: "global variable" if isinstance(node, ast.Global) else "outer variable"
+        for node in ast.walk(body.tree)
+        if isinstance(node, ast.Global | ast.Nonlocal)
+        for name in node.names
+    }
+    found: list[tuple[ast.stmt | ast.expr, str]] = []
     for node in ast.walk(body.tree):
         if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Delete):
             targets = node.targets if isinstance(node, ast.Assign | ast.Delete) else [node.target]
             for target in targets:
-                if isinstance(target, ast.Name) and target.id in declared:
-                    yield node, target.id
-                elif isinstance(target, ast.Subscript) and _is_global_container(target.value, body):
-                    yield node, ast.unparse(target.value)
+                if isinstance(target, ast.Name) and target.id in kinds:
+                    found.append((node, f"{kinds[target.id]} {target.id}"))
+                elif isinstance(target, ast.Attribute) and isinstance(resolve(target.value, body), type):
+                    found.append((node, f"class attribute {ast.unparse(target)}"))
+                elif isinstance(target, ast.Subscript) and (
+                    name := _outer_container(target.value, body, shared)
+                ):
+                    found.append((node, name))
         elif (
             isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGES
         ):
-            if _is_global_container(node.func.value, body):
-                yield node, ast.unparse(node.func.value)
+            if name := _outer_container(node.func.value, body, shared):
+                found.append((node, name))
+    return sorted(found, key=lambda each: (each[0].lineno, each[0].col_offset))
 
 
-def _is_global_container(node: ast.expr, body: FunctionBody) -> bool:
-    """Whether an expression names a list, dict or set of a module."""
-    if not isinstance(node, ast.Name) or node.id not in body.function.__globals__:
-        return False
-    value = resolve(node, body)
-    return isinstance(value, MutableSequence | MutableMapping | MutableSet)
+def _outer_container(node: ast.expr, body: FunctionBody, shared: frozenset[str]) -> str | None:
+    """Name the list, dict or set outside of a function that an expression stands for; None if it is something else."""
+    code = body.function.__code__
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        if node.value.id in code.co_varnames[:1]:
+            return f"class attribute {node.attr}" if node.attr in shared else None
+        if not isinstance(resolve(node.value, body), type):
+            return None
+        kind = "class attribute"
+    elif isinstance(node, ast.Name) and node.id in code.co_freevars:
+        kind = "outer variable"
+    elif isinstance(node, ast.Name) and node.id in body.function.__globals__:
+        kind = "global variable"
+    else:
+        return None
+    return f"{kind} {ast.unparse(node)}" if isinstance(resolve(node, body), _CONTAINERS) else None
+
+
+def _shared_containers(function: Any) -> frozenset[str]:
+    """Return the lists, dicts and sets of a function object's class that no method replaces by those of the object."""
+    if isinstance(function, FunctionType):
+        return frozenset()
+    found = {
+        name
+        for owner in type(function).__mro__
+        for name, value in vars(owner).items()
+        if isinstance(value, _CONTAINERS)
+    }
+    own = {
+        node.attr
+        for body in bodies_of(function)
+        for node in ast.walk(body.tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+    }
+    return (
+        frozenset(found - own - vars(function).keys())
+        if hasattr(function, "__dict__")
+        else frozenset(found - own)
+    )
 
 
 def _name(body: FunctionBody) -> str:

@@ -74,11 +74,12 @@ RULES: Final[dict[str, Rule]] = {
             "HR401",
             "nondeterministic call in a keyed function",
             "A retried epoch computes other results than the first attempt, of which parts may have been seen.",
-            "use ctx.timestamp(), ctx.timer_service().current_processing_time(), or random.Random(seed of the record)",
+            "use ctx.timestamp(), ctx.timer_service().current_processing_time(), random.Random(seed of the record), or "
+            "zlib.crc32() in place of hash()",
         ),
         Rule(
             "HR402",
-            "function changes a global variable",
+            "function changes a variable outside of it",
             "Each worker process has its own copy, checkpoints do not contain it, and a retried task changes it twice.",
             "keep it in keyed state or operator state",
         ),

@@ -15,15 +15,23 @@ def find_job_recording(job: str, address: str | None, properties: dict[str, str]
     """Return the recording at a path, or of a running job.
 
     Raises:
+        ClusterError: If it is no path, and the cluster does not answer or has no such job.
         StateError: If there is none.
     """
-    from headrace.errors import StateError
+    from headrace.errors import ClusterError, StateError
     from headrace.replay.recordings import find_recording
 
     if "/" in job or os.path.exists(job):
         return find_recording(job)
     client = connect(address, properties)
-    job_id = client.find_job(job)
+    try:
+        job_id = client.find_job(job)
+    except ClusterError as error:
+        raise ClusterError(
+            f"there is no directory {job!r}, and as a job: {error.message}",
+            status=error.status,
+            hint=error.hint,
+        ) from error
     options = {each["key"]: each["value"] for each in client.get(f"/jobs/{job_id}/jobmanager/config")}
     directory = options.get("headrace.replay.dir") or options.get("execution.checkpointing.dir")
     if not directory:

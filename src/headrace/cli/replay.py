@@ -142,9 +142,10 @@ def _print(result: ReplayResult, show: bool, *, was_seen: bool) -> None:
     if result.not_reached:
         click.echo(f"the replay did not stop: {result.not_reached}", err=True)
     records = sum(result.records_in.values())
-    click.echo(f"epoch {result.epoch}: {len(result.records_in)} subtasks, {records} records")
+    subtasks = len(result.records_in)
+    click.echo(f"epoch {result.epoch}: {subtasks} subtask{'' if subtasks == 1 else 's'}, {_records(records)}")
     for name, output in result.output.items():
-        click.echo(f"  {name}: {len(output)} records")
+        click.echo(f"  {name}: {_records(len(output))}")
         for record in output[: _SHOWN if show else 0]:
             click.echo(f"    {record!r}")
         if show and len(output) > _SHOWN:
@@ -157,6 +158,10 @@ def _print(result: ReplayResult, show: bool, *, was_seen: bool) -> None:
         click.echo(f"  differs: {difference}")
     if not result.differences:
         click.echo("no differences: output, state, watermarks and timers are the same as in the original run")
+
+
+def _records(count: int) -> str:
+    return f"{count} record{'' if count == 1 else 's'}"
 
 
 def _as_json(result: ReplayResult) -> dict[str, Any]:

@@ -13,5 +13,6 @@ class ExecutorUsage:
     heap_committed: int | None = None
     heap_max: int | None = None
     non_heap_used: int | None = None
+    metaspace_used: int | None = None
     python_used: int | None = None
     gc_count: int | None = None

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 __all__ = [
+    "RECORDS_IN",
+    "RECORDS_OUT",
     "CounterReport",
     "DistributionReport",
     "GaugeReport",
@@ -54,6 +56,10 @@ class MetricName(NamedTuple):
     def variables(self) -> dict[str, str]:
         """The values of variables, by name."""
         return {group[0]: group[1] for group in self.groups if len(group) > 1}
+
+
+#: What every operator counts.
+RECORDS_IN, RECORDS_OUT = MetricName("numRecordsIn"), MetricName("numRecordsOut")
 
 
 @dataclass(frozen=True)

@@ -254,9 +254,6 @@ class SinkTask(Operator):
         if not self.is_muted:
             self._writer.write(batch)
 
-    def process_watermark(self, timestamp: int) -> None:
-        """A sink ends the stream: no operator follows it."""
-
     def end_epoch(self) -> Sequence[Any]:
         return self._writer.prepare_commit()
 

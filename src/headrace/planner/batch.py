@@ -24,7 +24,15 @@ from headrace.planner.batch_match import match_sql
 from headrace.planner.batch_over import frame_of, over_result
 from headrace.planner.emit import emit
 from headrace.planner.explain import explain_logical
-from headrace.planner.fragments import Stream, as_collection, column, columns_of, from_millis, millis
+from headrace.planner.fragments import (
+    Stream,
+    as_collection,
+    column,
+    columns_of,
+    filtered,
+    from_millis,
+    millis,
+)
 from headrace.planner.gathering import Gathering, gather
 from headrace.planner.logical_match import MatchRecognize
 from headrace.planner.optimize import Plan, SinkRequest
@@ -397,6 +405,8 @@ class BatchQuery:
     def _unnest(self, node: n.Unnest) -> str:
         width = len(node.input.schema)
         collection, kind = as_collection(self._sql(node.collection, node.input), node.collection.type)
+        if node.condition is not None:
+            collection = filtered(collection, kind, node.condition, [f"c{at}" for at in range(width)])
         is_map = isinstance(kind, t.MapType)
         items = ["u1", "u2"] if is_map else ["u1"]
         made = list(items)

@@ -220,12 +220,7 @@ def _attributes(node: PhysicalNode) -> Attributes:
                 ("watermark", expression_text(node.expression, names)),
             ]
         case physical.Unnest():
-            call = expression_text(node.collection, names)
-            return [
-                ("lookup", call) if node.is_lookup else ("invocation", f"UNNEST({call})"),
-                ("joinType", "LEFT" if node.is_outer else "INNER"),
-                ("select", ", ".join(node.names)),
-            ]
+            return _unnest_attributes(node, names)
         case physical.Expand():
             return [("sets", ", ".join(_set_text(one, names) for one in node.sets))]
         case physical.Exchange():
@@ -310,6 +305,17 @@ def _join_attributes(
         indexes = f"leftTimeIndex={node.left_time}, rightTimeIndex={node.right_time}"
         shown.insert(1, ("windowBounds", f"isRowTime={is_rowtime}, {bounds}, {indexes}"))
     return shown
+
+
+def _unnest_attributes(node: physical.Unnest, names: Sequence[str]) -> Attributes:
+    call = expression_text(node.collection, names)
+    shown: Attributes = [
+        ("lookup", call) if node.is_lookup else ("invocation", f"UNNEST({call})"),
+        ("joinType", "LEFT" if node.is_outer else "INNER"),
+    ]
+    if node.condition is not None:
+        shown.append(("joinCondition", expression_text(node.condition, node.names)))
+    return [*shown, ("select", ", ".join(node.names))]
 
 
 def _rank_attributes(node: physical.Rank | physical.WindowRank, names: Sequence[str]) -> Attributes:

@@ -6,7 +6,7 @@ ones. Functions go by their name in `planner.functions`. Expressions are values:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import Enum
@@ -308,7 +308,7 @@ def conjuncts(expression: Expression | None) -> list[Expression]:
     return [expression]
 
 
-def conjunction(conditions: list[Expression]) -> Expression:
+def conjunction(conditions: Sequence[Expression]) -> Expression:
     """All conditions put together with AND; TRUE if there are none."""
     if not conditions:
         return TRUE

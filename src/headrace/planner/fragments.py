@@ -36,6 +36,7 @@ __all__ = [
     "column",
     "columns_of",
     "expand",
+    "filtered",
     "millis",
     "unnest",
     "watermark_millis",
@@ -247,6 +248,10 @@ def unnest(stream: Stream, node: p.Unnest) -> Stream:
     made = [column("__position", BIGINT)] if node.with_ordinality else []
     values: list[str]
     elements, kind = as_collection(stream.sql(collection), node.collection.type)
+    if node.condition is not None:
+        elements = filtered(
+            elements, kind, node.condition, [t.quote_name(name) for name in stream.names[:width]]
+        )
     match kind:
         case t.MapType(key_type=key, value_type=value):
             made += [column("__key", key), column("__value", value)]
@@ -268,6 +273,14 @@ def unnest(stream: Stream, node: p.Unnest) -> Stream:
     )
     kept = [(t.quote_name(old.name), new) for old, new in zip(stream.columns[:width], columns, strict=False)]
     return stream.select([*kept, *zip(values, columns[width:], strict=True)])
+
+
+def filtered(sql: str, data_type: t.DataType, condition: Expression, columns: Sequence[str]) -> str:
+    """Write an array without the rows that do not satisfy a condition over columns and their fields."""
+    assert isinstance(data_type, t.ArrayType)
+    assert isinstance(data_type.element_type, t.RowType)
+    fields = [f"e.{t.quote_name(name)}" for name in data_type.element_type.field_names()]
+    return f"filter({sql}, e -> {emit(condition, [*columns, *fields])})"
 
 
 def as_collection(sql: str, data_type: t.DataType) -> tuple[str, t.DataType]:

@@ -473,6 +473,8 @@ class Unnest(_Unary):
     #: Names of the added columns: of the element or of its fields, key and value of a map.
     names: tuple[str, ...]
     with_ordinality: bool = False
+    #: What an element has to satisfy, over the input and the element's fields; of lookups only.
+    condition: Expression | None = None
 
     @cached_property
     def schema(self) -> Schema:

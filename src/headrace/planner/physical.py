@@ -207,6 +207,8 @@ class Unnest(OneInput):
     #: Whether a row with an empty collection is kept, with NULLs.
     is_outer: bool = False
     with_ordinality: bool = False
+    #: What an element has to satisfy, over the input and the element's fields; of lookups only.
+    condition: Expression | None = None
 
     @property
     def is_lookup(self) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from headrace.config.configuration import Configuration
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 #: How long the list of executors is good for, s.
 _EXECUTORS_TTL_S = 2.0
+#: The garbage collection of an executor per second is that of the last so many seconds, as in Flink.
+_GC_SPAN_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,8 @@ class Executor:
     active_tasks: int = 0
     #: Milliseconds of garbage collection so far.
     gc_ms: int = 0
+    #: The same per second of the last minute.
+    gc_ms_per_s: float = 0.0
     #: Whether jobs may take more slots than it has.
     is_elastic: bool = False
     #: As many as it has slots, if None.
@@ -121,6 +126,7 @@ class CachedCluster:
         self._cluster = cluster
         self._clock = clock
         self._known: Sequence[Executor] = ()
+        self._collections: dict[str, deque[tuple[float, int]]] = {}
         self._asked_s = float("-inf")
         self._lock = threading.Lock()
 
@@ -146,9 +152,24 @@ class CachedCluster:
 
     def _look(self) -> None:
         try:
-            self._known = tuple(self._cluster.executors())
+            found = tuple(self._cluster.executors())
+            known = {each.executor_id: self._collections.get(each.executor_id, deque()) for each in found}
+            self._collections = known
+            now_s = self._clock()
+            self._known = tuple(
+                replace(each, gc_ms_per_s=_rate(known[each.executor_id], now_s, each.gc_ms)) for each in found
+            )
         finally:
             self._lock.release()
+
+
+def _rate(seen: deque[tuple[float, int]], now_s: float, value: int) -> float:
+    """Note what a counter shows now, and return how much it goes up per second."""
+    seen.append((now_s, value))
+    while len(seen) > 2 and now_s - seen[1][0] >= _GC_SPAN_S:
+        seen.popleft()
+    since_s, before = seen[0]
+    return (value - before) / (now_s - since_s) if now_s > since_s else 0.0
 
 
 @dataclass

@@ -41,8 +41,17 @@ def local_usage(context: SparkContext, peaks: ExecutorUsage) -> ExecutorUsage:
         heap_used=committed - int(runtime.freeMemory()),
         heap_committed=committed,
         heap_max=int(runtime.maxMemory()),
+        metaspace_used=_metaspace(context._jvm),
         python_used=children_memory(os.getpid()),
     )
+
+
+def _metaspace(jvm: Any) -> int | None:
+    """Return what classes take; None if this Java has no such pool."""
+    for pool in jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans():
+        if pool.getName() == "Metaspace":
+            return int(pool.getUsage().getUsed())
+    return None
 
 
 def children_memory(parent: int) -> int | None:

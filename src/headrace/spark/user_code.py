@@ -27,14 +27,17 @@ from headrace.runtime.task.workplace import Workplace, prepare
 
 #: The module and the name that an object is pickled as; None for most objects.
 PlaceOf = Callable[[Any], "tuple[ModuleType, str] | None"]
+#: Where cloudpickle has the id by which it finds a class that the process has read before.
+_CLASS_ID = 4
 
 
 class _FunctionPickler(cloudpickle.Pickler):
     """Pickles functions that are cached with `functools.lru_cache` by value, too: workers have no main script."""
 
-    def __init__(self, stream: io.BytesIO, place_of: PlaceOf) -> None:
+    def __init__(self, stream: io.BytesIO, place_of: PlaceOf, is_made_anew: Callable[[type], bool]) -> None:
         super().__init__(stream)
         self._place_of = place_of
+        self._is_made_anew = is_made_anew
 
     def reducer_override(self, obj: Any) -> Any:
         place = self._place_of(obj)
@@ -42,7 +45,11 @@ class _FunctionPickler(cloudpickle.Pickler):
             return getattr, place
         if isinstance(obj, _CachedFunction) and _travels_by_value(obj.__wrapped__):
             return _cached, (obj.__wrapped__, *obj.cache_parameters().values())
-        return super().reducer_override(obj)
+        reduced = super().reducer_override(obj)
+        if isinstance(obj, type) and isinstance(reduced, tuple) and self._is_made_anew(obj):
+            make, arguments, *rest = reduced
+            return make, (*arguments[:_CLASS_ID], None, *arguments[_CLASS_ID + 1 :]), *rest
+        return reduced
 
 
 _CachedFunction = type(functools.lru_cache(len))
@@ -60,9 +67,13 @@ def _cached(function: Any, maxsize: int | None, typed: bool) -> Any:
     return functools.lru_cache(maxsize=maxsize, typed=typed)(function)
 
 
-def _dumps(value: Any, place_of: PlaceOf = lambda _: None) -> bytes:
+def _dumps(
+    value: Any,
+    place_of: PlaceOf = lambda _: None,
+    is_made_anew: Callable[[type], bool] = lambda _: False,
+) -> bytes:
     stream = io.BytesIO()
-    _FunctionPickler(stream, place_of).dump(value)
+    _FunctionPickler(stream, place_of, is_made_anew).dump(value)
     return stream.getvalue()
 
 
@@ -81,14 +92,20 @@ def pack_job(code: JobCode) -> bytes:
     return pickle.dumps((*first, content), protocol=5)
 
 
-def dump_by_value(value: Any, place_of: PlaceOf = lambda _: None) -> bytes:
+def dump_by_value(
+    value: Any,
+    place_of: PlaceOf = lambda _: None,
+    is_made_anew: Callable[[type], bool] = lambda _: False,
+) -> bytes:
     """Pickle a job, or what belongs to one, as it is pickled for workers; for test clusters.
 
     Args:
         value: What to pickle.
         place_of: Names the objects of this process that stand for others, by those.
+        is_made_anew: Whether a class of the main script is another one in each copy, as in a process that has not seen
+            it. Otherwise it is the one that is here, and gets the methods of the last copy.
     """
-    return _dumps(value, place_of)
+    return _dumps(value, place_of, is_made_anew)
 
 
 def unpack_job(packed: bytes) -> JobCode:

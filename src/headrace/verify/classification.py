@@ -6,13 +6,16 @@ from headrace.verify.runs import RunOutcome, RunTimeoutError
 from headrace.verify.scenario import Interruption, Scenario
 
 
-def classify(scenario: Scenario, outcome: RunOutcome, *, is_of_sink: bool) -> tuple[str, str]:
+def classify(
+    scenario: Scenario, outcome: RunOutcome, *, is_of_sink: bool, sources: int = 1
+) -> tuple[str, str]:
     """Say what a difference looks like, from what is left of the scenario.
 
     Args:
         scenario: What is left of it.
         outcome: Of a run that differs.
         is_of_sink: Whether only what the job's own sinks have written differs, not the records that they got.
+        sources: How many sources still have records.
     """
     if outcome.error is not None:
         return _of_error(scenario, outcome.error)
@@ -33,7 +36,7 @@ def classify(scenario: Scenario, outcome: RunOutcome, *, is_of_sink: bool) -> tu
         return of_machine
     if is_of_sink:
         return _of_sink(scenario)
-    return _of_failures(scenario) or _of_order(scenario)
+    return _of_failures(scenario) or _of_order(scenario, sources)
 
 
 def _of_sink(scenario: Scenario) -> tuple[str, str]:
@@ -109,12 +112,19 @@ def _of_failures(scenario: Scenario) -> tuple[str, str] | None:
     return None
 
 
-def _of_order(scenario: Scenario) -> tuple[str, str]:
+def _of_order(scenario: Scenario, sources: int) -> tuple[str, str]:
     if scenario.order_seed is not None:
         return (
             "results depend on the order of events",
             "Records that arrive in another order, within the bounds of the watermark strategy, give other results. "
             "Sort them by time in a window or with timers.",
+        )
+    if sources > 1:
+        return (
+            "results depend on the order of records of different inputs",
+            "Only epochs, buffers, parallelism or the engine were changed, and it takes records of more than one "
+            "input. Which of them comes first is chance. Keep a record that comes too early in state until the one "
+            "that it needs is there, or compare times.",
         )
     return (
         "results depend on the order of records, or on which subtask gets them",

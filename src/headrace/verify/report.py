@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from pathlib import Path
 
 from headrace.config.configuration import Configuration
 from headrace.graph.job_graph import JobGraph
@@ -28,8 +30,10 @@ def text_report(result: VerifyResult, job: JobGraph) -> str:
     lines = [head, *(f"note: {note}" for note in result.notes)]
     if result.difference is not None:
         lines += _difference_lines(result.difference, job)
-    lines += [finding.text() for finding in result.findings]
-    if not result.compared:
+    if result.findings:
+        lines.append("what `headrace check` says about the job:")
+        lines += [f"  {line}" for finding in result.findings for line in finding.text().splitlines()]
+    if result.is_empty:
         lines.append(_NOTHING)
     elif result.is_clean:
         lines.append("no differences: the output was the same in every run")
@@ -65,7 +69,7 @@ def kept_test(
     Args:
         difference: What was found.
         job: The job.
-        program: Its program.
+        program: The path of its program, from where the test will run.
         arguments: Those of the program.
         settings: Those of the command.
         options: Those that the command was given, by their keys. Secrets are left out.
@@ -93,6 +97,7 @@ def kept_test(
     if alias is not None:
         given["alias"] = alias
     more = "".join(f", {name}={value!r}" for name, value in given.items())
+    name = re.sub(r"\W", "_", Path(program).stem)
     used = ("Event", "Interruption", "Scenario") if scenario.events else ("Scenario",)
     imports = [f"from headrace.verify.scenario import {', '.join(used)}"]
     if scenario.live_faults:
@@ -104,10 +109,11 @@ def kept_test(
         "from headrace.verify.verification import verify_case",
         "",
         "",
-        f"def test_seed_{scenario.seed}():",
-        f'    """{difference.title}."""',
+        f"def test_{name}_seed_{scenario.seed}():",
+        f'    """{difference.title[0].upper()}{difference.title[1:]}."""',
         f"    scenario = {scenario_text(scenario)}",
-        f"    verify_case({program!r}, scenario, kept={records!r}{more})",
+        f"    kept = {records!r}",
+        f"    verify_case({program!r}, scenario, kept=kept{more})",
     ]
     return "\n".join(body) + "\n"
 
@@ -142,7 +148,7 @@ def _event_text(event: Event) -> str:
 def html_report(result: VerifyResult, job: JobGraph, test: str | None) -> str:
     """Write the result as a page that needs nothing else."""
     status = "no differences" if result.is_clean else "differences found"
-    if not result.compared:
+    if result.is_empty:
         status = "nothing was compared"
     parts = [f"<h1>{html.escape(result.job_name)}: {status}</h1>"]
     rows = {
@@ -153,10 +159,12 @@ def html_report(result: VerifyResult, job: JobGraph, test: str | None) -> str:
     }
     parts.append(_table(rows))
     parts += [f"<p>{html.escape(note)}</p>" for note in result.notes]
-    if not result.compared:
+    if result.is_empty:
         parts.append(f"<p>{html.escape(_NOTHING)}</p>")
     if result.difference is not None:
         parts += _difference_html(result.difference.case, result.difference, job)
+    if result.findings:
+        parts.append("<h3>What <code>headrace check</code> says about the job</h3>")
     for finding in result.findings:
         parts.append(f"<pre>{html.escape(finding.text())}</pre>")
     if test is not None:

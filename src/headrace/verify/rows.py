@@ -63,21 +63,35 @@ def without_fields(row: Any, fields: Sequence[str]) -> Any:
         try:
             if isinstance(row, tuple) and field_name in names:
                 place = names.index(field_name)
+            if field_name in getattr(row, "__dict__", ()):
+                object.__setattr__(changed, field_name, IGNORED)  # as a frozen dataclass has to be changed
+                continue
             changed[place]  # a field that is missing would be added to a dict
             changed[place] = IGNORED
         except (LookupError, TypeError):
-            raise JobDefinitionError(
-                f"output row {row!r} has no field {field_name!r} to ignore",
-                hint="give the position of an element of a tuple or Row, from 0, or the name of a field",
-            ) from None
+            raise _missing(row, field_name, "to ignore") from None
     return tuple(changed) if isinstance(row, tuple) else changed
 
 
 def field_of(row: Any, key: str) -> Any:
-    """Return an element or a field of a row."""
-    if key.isdecimal():
-        return row[int(key)]
-    return row[key] if isinstance(row, Mapping) else getattr(row, key)
+    """Return an element or a field of a row.
+
+    Raises:
+        JobDefinitionError: If the row has no such field.
+    """
+    try:
+        if key.isdecimal():
+            return row[int(key)]
+        return row[key] if isinstance(row, Mapping) else getattr(row, key)
+    except (LookupError, AttributeError, TypeError):
+        raise _missing(row, key, "for --key") from None
+
+
+def _missing(row: Any, field: str, purpose: str) -> JobDefinitionError:
+    return JobDefinitionError(
+        f"output row {row!r} has no field {field!r} {purpose}",
+        hint="give the position of an element of a tuple or Row, from 0, or the name of a field",
+    )
 
 
 def clear(paths: Sequence[str]) -> None:

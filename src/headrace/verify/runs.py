@@ -15,6 +15,7 @@ from unittest import mock
 from uuid import uuid4
 
 from headrace.config.configuration import Configuration
+from headrace.datastream.functions import AggregateFunction, Function, ReduceFunction
 from headrace.errors import HeadraceError, JobCancelledError, JobExecutionError
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.rescaling import uniform_parallelism, with_parallelism
@@ -358,7 +359,15 @@ class _Run:
 
 def _dump(code: JobCode) -> bytes:
     with real_wall_clock():
-        return dump_by_value(code, place_of)
+        return dump_by_value(code, place_of, _is_of_one_worker)
+
+
+def _is_of_one_worker(kind: type) -> bool:
+    """Whether each worker has a class of its own, so that methods see the global variables of their worker.
+
+    Classes that records or state may contain are the same everywhere: those are pickled by their names.
+    """
+    return issubclass(kind, Function) and not issubclass(kind, ReduceFunction | AggregateFunction)
 
 
 def _scaled(job: JobGraph, parallelism: int | None) -> JobGraph:

@@ -51,6 +51,8 @@ def _fewer_records(case: VerifyCase, vertex_id: str, differs: Callable[[VerifyCa
     def with_records(records: Sequence[InputRecord]) -> VerifyCase:
         return VerifyCase(case.scenario, {**case.inputs, vertex_id: records})
 
+    if len(case.inputs) > 1 and differs(nothing := with_records([])):
+        return nothing
     return with_records(fewest(case.inputs[vertex_id], lambda records: differs(with_records(records))))
 
 

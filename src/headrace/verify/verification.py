@@ -81,6 +81,11 @@ class VerifyResult:
     notes: Sequence[str] = ()
 
     @property
+    def is_empty(self) -> bool:
+        """Whether no run had output to compare."""
+        return self.difference is None and not self.compared
+
+    @property
     def is_clean(self) -> bool:
         """Whether there was something to compare, and nothing was found."""
         is_found = any(each.code in _STATIC for each in self.findings)
@@ -259,7 +264,10 @@ class _Adversary:
         plain, differing = self._plain_of(case), run_scenario(subject, case.scenario)
         if differing.error is None and differing.rows == plain.rows:
             plain, differing = self._plain, outcome
-        title, explanation = classify(case.scenario, differing, is_of_sink=self._is_of_sink(case))
+        sources = sum(1 for records in case.inputs.values() if records)
+        title, explanation = classify(
+            case.scenario, differing, is_of_sink=self._is_of_sink(case), sources=sources
+        )
         return VerifyDifference(title, explanation, case, compare_rows(plain, differing))
 
     def _is_of_sink(self, case: VerifyCase) -> bool:

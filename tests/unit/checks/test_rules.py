@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import pytest
 
@@ -199,6 +199,54 @@ def test_the_time_of_now_is_found_in_functions_that_also_format_another_time() -
             words(env).key_by(lambda word: time.strftime("%H", time.gmtime(len(word)))).reduce(max).print()
         )
     )
+
+
+class Tally(KeyedProcessFunction):
+    seen: ClassVar[set[str]] = set()
+    latest: ClassVar[list[str]] = []
+    total = 0
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.latest = []
+
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        self.latest.append(value)
+        self.seen.add(value)
+        Tally.total += 1
+        yield len(self.seen)
+
+
+def test_variables_of_classes_and_of_functions_around_are_found_in_the_order_of_lines() -> None:
+    counts: dict[str, int] = {}
+    last = ""
+
+    def count(word: str) -> int:
+        nonlocal last
+        last = word
+        counts[word] = counts.get(word, 0) + 1
+        return counts[word]
+
+    assert [each.message for each in findings(lambda env: words(env).map(count).print())] == [
+        f"{count.__qualname__.replace('<locals>.', '')}() changes the outer variable {name}"
+        for name in ("last", "counts")
+    ]
+    made = findings(lambda env: words(env).key_by(by_value).process(Tally()).print())
+    assert [each.message for each in made] == [
+        "Tally.process_element() changes the class attribute seen",
+        "Tally.process_element() changes the class attribute Tally.total",
+    ]
+
+
+def test_a_keyed_function_that_hashes_is_told_why_it_must_not() -> None:
+    (finding,) = findings(lambda env: words(env).key_by(by_value).process(Hashing()).print())
+    assert finding.message == (
+        "Hashing.process_element() calls hash(), which gives something else in another process"
+    )
+
+
+class Hashing(KeyedProcessFunction):
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        yield hash(value)
 
 
 def test_hash_itself_is_not_a_key_selector() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import random
+import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -184,7 +185,7 @@ def test_input_that_was_kept_is_replayed_without_the_source(tmp_path: Path) -> N
         assert replay(str(tmp_path), number).differences == []
 
 
-def test_a_savepoint_carries_the_recording_with_it(tmp_path: Path) -> None:
+def test_a_savepoint_that_was_copied_elsewhere_carries_the_recording_with_it(tmp_path: Path) -> None:
     values = {
         "headrace.replay.keep": "9",
         "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
@@ -215,10 +216,13 @@ def test_a_savepoint_carries_the_recording_with_it(tmp_path: Path) -> None:
             )
             .result(30)
         )
-    moved = (tmp_path / "checkpoints").rename(tmp_path / "gone")
-    assert moved.exists()
-    for epoch in recorded_epochs(path):
-        assert replay(path, epoch).differences == []
+    copied = shutil.copytree(path, tmp_path / "laptop" / "copy of a savepoint")
+    for name in ("checkpoints", "savepoints"):
+        shutil.rmtree(tmp_path / name)
+    epochs = recorded_epochs(str(copied))
+    assert len(epochs) >= 2
+    for epoch in epochs:
+        assert replay(str(copied), epoch).differences == []
 
 
 def test_keeping_epochs_needs_a_directory() -> None:

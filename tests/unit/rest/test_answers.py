@@ -175,6 +175,10 @@ def test_metrics_of_functions_are_shown_under_their_operator(cluster: RestCluste
     assert own["level"] == "7"
     assert int(own["numRecordsIn"]) == int(own["numRecordsOut"]) == int(own["seen"])
     assert int(own["currentInputWatermark"]) == int(own["currentOutputWatermark"]) > 0
+    assert float(own["numRecordsInPerSecond"]) == float(own["numRecordsOutPerSecond"]) > 0
+    # A sink passes the watermark on, as in Flink, although nobody is behind it.
+    assert values["Sink__Writer.currentOutputWatermark"] == values["Sink__Writer.currentInputWatermark"]
+    assert int(values["Sink__Writer.currentOutputWatermark"]) > 0
     assert int(own["seen"]) == int(own["rate_count"]) == int(own["sizes_count"]) > 0
     assert float(own["rate"]) > 0
     digits = 'tables.table.the "big" one.digits'

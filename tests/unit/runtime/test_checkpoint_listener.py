@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
+from headrace.common import WatermarkStrategy
+from headrace.connectors.blackhole import BlackholeSink
+from headrace.connectors.datagen.source import DataGeneratorSource
 from headrace.datastream import DataStream, StreamExecutionEnvironment
 from headrace.datastream.functions import (
     CheckpointedFunction,
@@ -17,14 +23,18 @@ from headrace.datastream.functions import (
 )
 from headrace.errors import UserFunctionError
 from headrace.runtime.checkpoint.checkpointing import Checkpointing
+from headrace.runtime.epoch.messages import SubtaskId
 from headrace.testing.mini_cluster import MiniJob
 from tests.unit.runtime.fakes import MarkedSink
-from tests.unit.runtime.test_live import LIVE, OFTEN, PacedEnumerator, numbers, paced
+from tests.unit.runtime.jobs import start
+from tests.unit.runtime.test_live import LIVE, OFTEN, RESTARTS, PacedEnumerator, numbers, paced
 
 MODES = {"epochs": {}, "live": LIVE}
 
 #: What listeners heard, in order: subtask by subtask it rises.
 heard: list[tuple[str, int]] = []
+#: Barriers that have come in another region.
+passed: list[int] = []
 
 
 class Listening(MapFunction, CheckpointedFunction, CheckpointListener):
@@ -44,6 +54,32 @@ class Listening(MapFunction, CheckpointedFunction, CheckpointListener):
         heard.append(("aborted", checkpoint_id))
 
 
+class HeldUp(Listening):
+    """Waits at one record, so the barrier behind it is late."""
+
+    waits: ClassVar[threading.Event]
+    goes_on: ClassVar[threading.Event]
+
+    def map(self, value: int) -> int:
+        if value == 100:
+            self.waits.set()
+            assert self.goes_on.wait(30)
+        return value
+
+
+class NothingSpecial(MapFunction, CheckpointedFunction):
+    """Writes down which barriers have come."""
+
+    def initialize_state(self, context: FunctionInitializationContext) -> None:
+        pass
+
+    def snapshot_state(self, context: FunctionSnapshotContext) -> None:
+        passed.append(context.get_checkpoint_id())
+
+    def map(self, value: int) -> int:
+        return value
+
+
 class Failing(Listening):
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         raise ValueError("not now")
@@ -52,6 +88,7 @@ class Failing(Listening):
 @pytest.fixture(autouse=True)
 def _nothing_heard() -> Any:
     heard.clear()
+    passed.clear()
     PacedEnumerator.epochs = None
     yield
     PacedEnumerator.epochs = None
@@ -60,6 +97,15 @@ def _nothing_heard() -> Any:
 def listening(function: MapFunction) -> Any:
     def program(env: StreamExecutionEnvironment) -> DataStream:
         return numbers(env).rebalance().map(function)
+
+    return program
+
+
+def endless(function: MapFunction) -> Any:
+    def program(env: StreamExecutionEnvironment) -> DataStream:
+        source = DataGeneratorSource(lambda index: index, None, 2_000)
+        name = f"endless for {type(function).__name__}"
+        return env.from_source(source, WatermarkStrategy.no_watermarks(), name).rebalance().map(function)
 
     return program
 
@@ -106,6 +152,63 @@ def test_functions_are_notified_of_aborted_checkpoints(
     run(Listening(), mode, tmp_path)
     assert ids("aborted") == failed
     assert not set(failed) & set(ids("complete"))
+
+
+def hear_in_order() -> None:
+    """Nobody is told of a snapshot before it was taken, or that it was both complete and given up."""
+    assert not set(ids("aborted")) & set(ids("complete"))
+    for checkpoint_id in ids("aborted"):
+        assert heard.index(("snapshot", checkpoint_id)) < heard.index(("aborted", checkpoint_id))
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_functions_are_told_of_a_checkpoint_whose_barrier_was_too_late() -> None:
+    HeldUp.waits, HeldUp.goes_on = threading.Event(), threading.Event()
+    options = {**OFTEN, **LIVE, "execution.checkpointing.timeout": "50 ms"}
+    options["execution.checkpointing.tolerable-failed-checkpoints"] = "1000"
+    job = start(endless(HeldUp()), options=options, sink=BlackholeSink()).job
+    try:
+        assert HeldUp.waits.wait(30)
+        statistics = job.master.checkpoints.coordinator.statistics
+        failed_before, behind = statistics().counts.failed, max(ids("snapshot"), default=0) + 1
+        wait_until(lambda: statistics().counts.failed > failed_before)
+        HeldUp.goes_on.set()
+        wait_until(lambda: behind in ids("aborted"))
+        hear_in_order()
+    finally:
+        HeldUp.goes_on.set()
+        job.cancel().result(30)
+
+
+def test_functions_are_told_of_a_checkpoint_that_another_region_has_failed_in() -> None:
+    HeldUp.waits, HeldUp.goes_on = threading.Event(), threading.Event()
+
+    def program(env: StreamExecutionEnvironment) -> DataStream:
+        endless(HeldUp())(env).sink_to(BlackholeSink()).uid("other sink")
+        return endless(NothingSpecial())(env).key_by(lambda n: n).map(NothingSpecial()).uid("second")
+
+    job = start(program, options={**OFTEN, **LIVE, **RESTARTS}, sink=BlackholeSink()).job
+    try:
+        # A barrier has passed this region, and the other one is held up.
+        wait_until(lambda: bool(passed) and passed[-1] > max(ids("snapshot"), default=0))
+        waits_for = passed[-1]
+        second = next(
+            each for each in job.master.job.vertices if any(n.uid == "second" for n in each.operators)
+        )
+        job.live_cluster.kill_subtask(SubtaskId(second.vertex_id, 0))
+        wait_until(lambda: bool(job.master.failures.latest()))
+        HeldUp.goes_on.set()
+        wait_until(lambda: waits_for in ids("aborted"))
+        hear_in_order()
+    finally:
+        HeldUp.goes_on.set()
+        job.cancel().result(30)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +12,17 @@ from typing import Any, ClassVar
 import pytest
 
 from headrace.common import WatermarkStrategy
+from headrace.common.job_status import JobStatus
+from headrace.connectors.datagen.source import DataGeneratorSource
+from headrace.connectors.function_source import FunctionSink
 from headrace.datastream import DataStream, StreamExecutionEnvironment
-from headrace.datastream.functions import RuntimeContext
+from headrace.datastream.functions import (
+    CheckpointedFunction,
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
+    MapFunction,
+    RuntimeContext,
+)
 from headrace.graph.execution_graph import ExecutionState
 from headrace.runtime.epoch.messages import SubtaskId
 from headrace.testing.mini_cluster import MiniJob
@@ -26,6 +36,7 @@ from tests.unit.runtime.test_live import (
     PacedEnumerator,
     output_of,
     paced,
+    start,
 )
 
 RECORDS = 400
@@ -40,6 +51,12 @@ def _no_pace() -> Iterator[None]:
 
 
 class Fed(Paced):
+    """Is told by the driver what to read next."""
+
+    plans_anywhere: ClassVar[bool] = False
+
+
+class Endless(DataGeneratorSource):
     """Is told by the driver what to read next."""
 
     plans_anywhere: ClassVar[bool] = False
@@ -145,3 +162,72 @@ def test_with_the_strategy_full_all_subtasks_are_restarted(tmp_path: Path) -> No
 def test_unaligned_checkpoints_of_regions_lose_nothing(tmp_path: Path) -> None:
     options = {**OFTEN, "execution.checkpointing.unaligned.enabled": "true"}
     assert run_and_kill(tmp_path, options).progress.restarts == 1
+
+
+class Held(MapFunction):
+    """Waits at one record, so its source cannot send a barrier."""
+
+    waits: ClassVar[threading.Event]
+    goes_on: ClassVar[threading.Event]
+
+    def map(self, value: int) -> int:
+        if value == RECORDS // 2:
+            self.waits.set()
+            assert self.goes_on.wait(30)
+        return value
+
+
+class TellsOfBarriers(MapFunction, CheckpointedFunction):
+    """Says when a barrier has come that the other region cannot send."""
+
+    passed: ClassVar[threading.Event]
+
+    def initialize_state(self, context: FunctionInitializationContext) -> None:
+        pass
+
+    def snapshot_state(self, context: FunctionSnapshotContext) -> None:
+        if Held.waits.is_set():
+            self.passed.set()
+
+    def map(self, value: int) -> int:
+        return value
+
+
+def wait_until(condition: Any) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+@pytest.mark.parametrize("is_unaligned", [False, True], ids=["aligned", "unaligned"])
+def test_a_region_that_reaches_the_barrier_after_another_one_has_failed_goes_on(is_unaligned: bool) -> None:
+    Held.waits, Held.goes_on, TellsOfBarriers.passed = (threading.Event() for _ in range(3))
+    received: list[int] = []
+
+    def program(env: StreamExecutionEnvironment) -> DataStream:
+        source = Fed(lambda index: index, RECORDS)
+        right = env.from_source(source, WatermarkStrategy.no_watermarks(), "right").map(Held())
+        right.sink_to(FunctionSink(received.append)).uid("other sink")
+        left = env.from_source(
+            Endless(lambda index: index, None, 50), WatermarkStrategy.no_watermarks(), "left"
+        )
+        return left.map(TellsOfBarriers()).uid("count left")
+
+    options = {
+        **LIVE,
+        **OFTEN,
+        **RESTARTS,
+        "restart-strategy.fixed-delay.delay": "1 h",
+        "execution.checkpointing.unaligned.enabled": str(is_unaligned),
+    }
+    job = start(program, max_records=20, options=options).job
+    try:
+        assert TellsOfBarriers.passed.wait(30)
+        job.live_cluster.kill_subtask(SubtaskId(count_of(job, "left"), 0))
+        wait_until(lambda: job.status() is JobStatus.RESTARTING)
+        Held.goes_on.set()
+        wait_until(lambda: len(received) == RECORDS)
+    finally:
+        Held.goes_on.set()
+        job.cancel().result(30)

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from headrace.verify.rows import normal_form
+from headrace.common import Row
+from headrace.errors import JobDefinitionError
+from headrace.verify.rows import IGNORED, field_of, normal_form, without_fields
 
 
 class Colour(Enum):
@@ -55,3 +57,24 @@ def test_an_object_that_contains_itself_has_a_form() -> None:
     order = Order(1.0)
     order.next = order
     assert hash(normal_form(order)) is not None
+
+
+def test_a_field_is_found_in_every_kind_of_row() -> None:
+    order = Order(1.5)
+    assert [field_of(row, "total") for row in (Row(total=1.5), {"total": 1.5}, order)] == [1.5] * 3
+    assert [without_fields(row, ["total"]) for row in ({"total": 1.5}, order)] == [
+        {"total": IGNORED},
+        Order(IGNORED),
+    ]  # type: ignore[arg-type]
+    assert without_fields((1, 2), ["0"]) == (IGNORED, 2)
+    assert order.total == 1.5
+
+
+@pytest.mark.parametrize(
+    ("row", "name"), [((1, 2), "2"), ((1, 2), "total"), ({"a": 1}, "b"), (Order(1.0), "tax"), (5, "0")]
+)
+def test_a_field_that_a_row_does_not_have_is_named(row: object, name: str) -> None:
+    with pytest.raises(JobDefinitionError, match=f"has no field '{name}' for --key"):
+        field_of(row, name)
+    with pytest.raises(JobDefinitionError, match=f"has no field '{name}' to ignore"):
+        without_fields(row, [name])

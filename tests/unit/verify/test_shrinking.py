@@ -70,9 +70,22 @@ def test_the_printed_test_tells_sources_of_one_name_apart() -> None:
     scenario = Scenario(seed=3, is_live=True, live_faults=(LiveFault(20, "kill"),))
     difference = VerifyDifference("a difference", "", VerifyCase(scenario, read_inputs(job, 10)), [])
     test = kept_test(difference, job, "job.py", (), VerifySettings())
-    assert "kept={'Source: Collection Source': [0, 1, 2], 'Source: Collection Source #2': [0]}" in test
+    assert "kept = {'Source: Collection Source': [0, 1, 2], 'Source: Collection Source #2': [0]}" in test
     names: dict[str, object] = {}
-    exec(compile(test.partition("    verify_case(")[0] + "    return scenario\n", "kept", "exec"), names)
-    made = names["test_seed_3"]
+    exec(compile(test.partition("    kept =")[0] + "    return scenario\n", "kept", "exec"), names)
+    made = names["test_job_seed_3"]
     assert callable(made)
     assert made() == scenario
+
+
+def test_a_source_whose_records_do_not_matter_is_left_without_any() -> None:
+    inputs = {name: [InputRecord(index, "split", index) for index in range(4)] for name in ("a", "b")}
+
+    def has_the_last(case: VerifyCase) -> bool:
+        return 3 in {record.index for record in case.inputs["b"]}
+
+    left = shrink(VerifyCase(Scenario(), inputs), has_the_last, NEVER).inputs
+    assert {name: [record.index for record in records] for name, records in left.items()} == {
+        "a": [],
+        "b": [3],
+    }

@@ -6,7 +6,8 @@ import logging
 import os
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace.connectors.jdbc.options import JdbcConnectionOptions
@@ -15,7 +16,7 @@ from headrace.errors.causes import with_causes
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
-    from sqlalchemy.exc import DBAPIError
+    from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 _log = logging.getLogger(__name__)
 
@@ -88,6 +89,7 @@ def transact(
     *,
     max_retries: int,
     what: str,
+    auto_commit: bool = False,
     sleep: Callable[[float], None] = time.sleep,
 ) -> R:
     """Do work in a transaction; do it again if the database was away.
@@ -95,29 +97,91 @@ def transact(
     A connection may be lost while it commits, and nobody knows whether it did: work that must not be done
     twice has to find out by itself.
 
+    Args:
+        options: Where the database is.
+        work: What to do.
+        max_retries: How often to do it again.
+        what: For messages.
+        auto_commit: Whether every statement is committed by itself, without a transaction around the work.
+        sleep: Waits.
+
     Raises:
         ConnectorError: The database refused, or was away for too long. The message has no password.
     """
-    from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+    from sqlalchemy.exc import SQLAlchemyError
 
-    tries = 0
+    tries = _Tries(options, max_retries, what, sleep)
+    while True:
+        try:
+            engine = engine_for(options)
+            if auto_commit:
+                engine = engine.execution_options(isolation_level="AUTOCOMMIT")
+            with engine.begin() as connection:
+                return work(connection)
+        except SQLAlchemyError as error:
+            tries.wait_after(error)
+
+
+def read_in_transaction(
+    options: JdbcConnectionOptions,
+    work: Callable[[Connection], Iterator[R]],
+    *,
+    max_retries: int,
+    what: str,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Iterator[R]:
+    """Yield what a transaction reads, while it reads it.
+
+    Args:
+        options: Where the database is.
+        work: Reads. If the database was away, it is called again, and has to go on where it was.
+        max_retries: How often to connect again before something more is read.
+        what: For messages.
+        sleep: Waits.
+
+    Raises:
+        ConnectorError: The database refused, or was away for too long. The message has no password.
+    """
+    from sqlalchemy.exc import SQLAlchemyError
+
+    tries = _Tries(options, max_retries, what, sleep)
     while True:
         try:
             with engine_for(options).begin() as connection:
-                return work(connection)
-        except DBAPIError as error:
-            is_transient = _is_transient(error)
-            if not is_transient or tries >= max_retries:
-                raise _failure(options, what, error, retryable=is_transient) from _shown_cause(options, error)
-            delay = min(_FIRST_DELAY_S * 2**tries, options.longest_retry_delay_s) * random.uniform(0.5, 1.0)
-            tries += 1
-            _log.warning(
-                "%s failed; retrying in %.1f s (retry %d of %d): %s",
-                *(what, delay, tries, max_retries, _reason(options, error)),
-            )
-            sleep(delay)
+                for each in work(connection):
+                    tries.made = 0
+                    yield each
+                return
         except SQLAlchemyError as error:
-            raise _failure(options, what, error, retryable=False) from _shown_cause(options, error)
+            tries.wait_after(error)
+
+
+@dataclass
+class _Tries:
+    """Decides whether work is done again after an error, and waits before it is."""
+
+    options: JdbcConnectionOptions
+    max_retries: int
+    what: str
+    sleep: Callable[[float], None]
+    made: int = 0
+
+    def wait_after(self, error: SQLAlchemyError) -> None:
+        from sqlalchemy.exc import DBAPIError
+
+        options = self.options
+        is_transient = isinstance(error, DBAPIError) and _is_transient(error)
+        if not is_transient or self.made >= self.max_retries:
+            raise _failure(options, self.what, error, retryable=is_transient) from _shown_cause(
+                options, error
+            )
+        delay = min(_FIRST_DELAY_S * 2**self.made, options.longest_retry_delay_s) * random.uniform(0.5, 1.0)
+        self.made += 1
+        _log.warning(
+            "%s failed; retrying in %.1f s (retry %d of %d): %s",
+            *(self.what, delay, self.made, self.max_retries, _reason(options, error)),
+        )
+        self.sleep(delay)
 
 
 def _is_transient(error: DBAPIError) -> bool:

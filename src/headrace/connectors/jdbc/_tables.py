@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from headrace.connectors.jdbc._connections import engine_for, transact
+from headrace.connectors.jdbc._connections import engine_for, read_in_transaction, transact
 from headrace.connectors.jdbc.options import JdbcConnectionOptions
 from headrace.errors import JobDefinitionError
 
 if TYPE_CHECKING:
-    from sqlalchemy import ColumnElement, Select
+    from sqlalchemy import ColumnElement, Connection, Select
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,9 @@ class TableColumns:
         columns: list[Any] = [column(each) for each in self.columns]
         return select(*columns).select_from(table(name, *columns, schema=schema or None))
 
-    def fetch(self, query: Select[Any], max_retries: int = 3) -> Sequence[Sequence[Any]]:
+    def fetch(
+        self, query: Select[Any], max_retries: int = 3, *, auto_commit: bool = False
+    ) -> Sequence[Sequence[Any]]:
         """Ask the database.
 
         Raises:
@@ -48,7 +50,25 @@ class TableColumns:
             lambda connection: connection.execute(query).fetchall(),
             max_retries=max_retries,
             what=f"reading {self.table}",
+            auto_commit=auto_commit,
         )
+
+    def portions(self, query: Callable[[], Select[Any]], rows: int) -> Iterator[Sequence[Sequence[Any]]]:
+        """Ask the database in one transaction, and yield so many rows at a time through a cursor of its own.
+
+        Args:
+            query: Returns what to ask; called again, for the rows that are left, if the connection was lost.
+            rows: How many rows a portion has.
+
+        Raises:
+            ConnectorError: It refused, or was away for too long.
+        """
+
+        def read(connection: Connection) -> Iterator[Sequence[Sequence[Any]]]:
+            with connection.execution_options(yield_per=rows).execute(query()) as found:
+                yield from found.partitions()
+
+        yield from read_in_transaction(self.connection, read, max_retries=3, what=f"reading {self.table}")
 
     def primary_key(self) -> tuple[str, ...]:
         """Return the columns of the primary key; empty if the table has no primary key.

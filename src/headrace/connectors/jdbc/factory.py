@@ -54,6 +54,7 @@ class JdbcFactory:
             _partition(options),
             order_by=None if key is None else key.columns,
             fetch_size=fetch or FETCH_ROWS,
+            auto_commit=_auto_commit(options),
             types=tuple(column.type for column in columns),
         )
 
@@ -63,6 +64,7 @@ class JdbcFactory:
         _execution(options)  # the table may be written, too
         _partition(options)
         _fetch_size(options)
+        _auto_commit(options)
         settings, columns = _lookup_options(options), _columns(request)
         names = tuple(column.name for column in columns)
         asked = JdbcLookup(connection, table, names, tuple(keys), max_retries=settings.max_retries)
@@ -82,6 +84,7 @@ class JdbcFactory:
         _partition(options)  # the table may be read, too
         _lookup_options(options)
         _fetch_size(options)
+        _auto_commit(options)
         columns = tuple(column.name for column in request.table.sink_columns)
         key = request.table.primary_key
         if key is not None:
@@ -120,9 +123,14 @@ def _connection(options: TableOptions) -> JdbcConnectionOptions:
 
 
 def _fetch_size(options: TableOptions) -> int | None:
-    # Rows are asked for in pages, each in a statement of its own: when transactions end makes no difference.
-    options.boolean("scan.auto-commit", default=True)
-    return options.integer("scan.fetch-size")
+    size = options.integer("scan.fetch-size")
+    if size is not None and size < 0:
+        raise options.wrong("scan.fetch-size", "at least 0, which means the default")
+    return size
+
+
+def _auto_commit(options: TableOptions) -> bool:
+    return options.boolean("scan.auto-commit", default=True)
 
 
 def _lookup_options(options: TableOptions) -> LookupOptions:

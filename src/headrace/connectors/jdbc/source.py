@@ -3,13 +3,14 @@
     table      id  1 ......... 250 | 251 ....... 500 | 501 ...... 1000      partition column, in so many ranges
     split 1        |----------->                                             position: the key of the last row read
 
-Rows of a range are read in the order of a unique key, a page at a time, so reading continues after the last row and a
-slice that is read again gives the same rows, as long as nobody changes them.
+Rows of a range are read in the order of a unique key, so reading continues after the last row and a slice that is read
+again gives the same rows, as long as nobody changes them. A slice is a query for every page, or with
+`auto_commit=False` one query in a transaction of its own, whose rows come through a cursor of the database.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
@@ -66,6 +67,8 @@ class JdbcSource(base.Source):
         where: A condition in SQL that rows must meet.
         order_by: Columns that together are unique and never null; None: the table's primary key.
         fetch_size: Rows that are asked for at a time.
+        auto_commit: Whether each page is a query of its own, committed at once. If not, each slice is one transaction,
+            so all its rows are from the same moment.
 
     Raises:
         JobDefinitionError: There are no columns, or the page is empty.
@@ -83,6 +86,7 @@ class JdbcSource(base.Source):
     where: str | None = None
     order_by: Sequence[str] | None = None
     fetch_size: int = FETCH_ROWS
+    auto_commit: bool = True
     _columns: TableColumns = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -115,7 +119,10 @@ class JdbcSource(base.Source):
         return query.where(text(f"({self.where})".replace(":", r"\:")))
 
     def fetch(self, query: Select[Any]) -> Sequence[Sequence[Any]]:
-        return self._columns.fetch(query)
+        return self._columns.fetch(query, auto_commit=self.auto_commit)
+
+    def portions(self, query: Callable[[], Select[Any]]) -> Iterator[Sequence[Sequence[Any]]]:
+        return self._columns.portions(query, self.fetch_size)
 
     def unique_key(self) -> tuple[str, ...]:
         """Return the columns that rows are ordered by.
@@ -247,28 +254,43 @@ class _JdbcReader(base.SourceReader):
     def __init__(self, source: JdbcSource) -> None:
         self._source = source
         self._progress = base.SplitProgress(None, is_finished=False)
+        #: The key of the last row, and how many rows of the slice are left; None: all that there are.
+        self._at: tuple[Any, ...] | None = None
+        self._left: int | None = None
+        self._has_ended = False
 
     def read(self, piece: base.Slice) -> Iterator[Batch]:
-        split = cast(JdbcSplit, piece.split)
+        self._at, self._left = piece.start, piece.max_records
+        self._has_ended = False
         names = tuple(self._source.columns)
-        position, wanted = piece.start, piece.max_records
-        is_finished = False
-        while not is_finished and wanted != 0:
-            limit = self._source.fetch_size if wanted is None else min(wanted, self._source.fetch_size)
-            found = self._source.fetch(self._page(split, position, limit))
-            is_finished = len(found) < limit
-            if wanted is not None:
-                wanted -= len(found)
+        split = cast(JdbcSplit, piece.split)
+        for found in self._pages(split) if self._source.auto_commit else self._portions(split):
+            self._at = tuple(found[-1][len(names) :])
+            if self._left is not None:
+                self._left -= len(found)
+            yield Batch([make_row(names, row[: len(names)], 0) for row in found])
+        self._progress = base.SplitProgress(self._at, self._has_ended)
+
+    def _pages(self, split: JdbcSplit) -> Iterator[Sequence[Sequence[Any]]]:
+        """Ask for one page after the other."""
+        most = self._source.fetch_size
+        while not self._has_ended and self._left != 0:
+            limit = most if self._left is None else min(self._left, most)
+            found = self._source.fetch(self._query(split, limit))
+            self._has_ended = len(found) < limit
             if found:
-                position = tuple(found[-1][len(names) :])
-                yield Batch([make_row(names, row[: len(names)], 0) for row in found])
-        self._progress = base.SplitProgress(position, is_finished)
+                yield found
+
+    def _portions(self, split: JdbcSplit) -> Iterator[Sequence[Sequence[Any]]]:
+        """Ask once, and fetch the rows through a cursor."""
+        yield from self._source.portions(lambda: self._query(split, self._left))
+        self._has_ended = self._left != 0
 
     def progress(self) -> base.SplitProgress:
         return self._progress
 
-    def _page(self, split: JdbcSplit, position: tuple[Any, ...] | None, limit: int) -> Select[Any]:
-        """Query the rows after a position, each followed by its key."""
+    def _query(self, split: JdbcSplit, limit: int | None) -> Select[Any]:
+        """Query the rows after the last one, each followed by its key."""
         from sqlalchemy import tuple_
 
         keys = [column(name) for name in split.order_by]
@@ -276,6 +298,6 @@ class _JdbcReader(base.SourceReader):
         condition = split.condition()
         if condition is not None:
             query = query.where(condition)
-        if position is not None:
-            query = query.where(keys[0] > position[0] if len(keys) == 1 else tuple_(*keys) > position)
+        if self._at is not None:
+            query = query.where(keys[0] > self._at[0] if len(keys) == 1 else tuple_(*keys) > self._at)
         return query.order_by(*keys).limit(limit)

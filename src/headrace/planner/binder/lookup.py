@@ -35,7 +35,7 @@ from headrace.planner.logical import (
     Watermark,
 )
 from headrace.planner.opened_lookups import LookupCall
-from headrace.types.logical import ArrayType, BooleanType, RowField, RowType
+from headrace.types.logical import ArrayType, BooleanType, DataType, RowField, RowType
 
 __all__ = ["LookupHints", "is_lookup", "join_lookup"]
 
@@ -131,21 +131,59 @@ def join_lookup(
     names = [column.name for column in scan.table.physical_columns]
     keys = dict(split.keys)
     columns = sorted(keys)
+    before, after = _conditions(context, split.others, table, kind, width, node)
     call = _call(context, scan, node.right, [names[at] for at in columns], hints)
     row = RowType([RowField(column.name, column.type) for column in scan.table.physical_columns])
     function = UserFunction(f"lookup of {scan.identifier.name}", FunctionKind.LOOKUP, call, None, row)
-    operands = tuple(cast_to(keys[at], scan.schema[at].type.nullable()) for at in columns)
+    operands = tuple(_key(keys[at], scan.schema[at].type.nullable(), before) for at in columns)
     found = e.UserCall(function, operands, ArrayType(row.not_null()))
-    joined = table.computed(Unnest(plan, found, kind, tuple(names)), width + columns[0])
-    if split.others and kind is JoinKind.LEFT:
-        raise context.unsupported(
-            "LEFT JOIN with FOR SYSTEM_TIME AS OF and conditions besides equalities",
-            node.on.span,
-            hint="use JOIN, or compare columns of the table with = only",
-        )
-    if split.others:
+    joined = table.computed(Unnest(plan, found, kind, tuple(names), condition=after), width + columns[0])
+    if split.others and kind is JoinKind.INNER:
         joined = Filter(joined, e.conjunction(split.others))
     return joined, _renamed(context, joined, both, scope, outer)
+
+
+def _conditions(
+    context: Context,
+    others: Sequence[e.Expression],
+    table: _Table,
+    kind: JoinKind,
+    width: int,
+    node: JoinTable,
+) -> tuple[e.Expression | None, e.Expression | None]:
+    """What a row of a LEFT JOIN has to satisfy to be looked up, and what the rows that are found have to satisfy."""
+    if kind is JoinKind.INNER:
+        return None, None
+    before = [one for one in others if all(place < width for place in e.references(one))]
+    after = [one for one in others if one not in before]
+
+    def moved(part: e.Expression) -> e.Expression | None:
+        if not isinstance(part, e.InputRef) or part.index < width:
+            return None
+        return e.rewrite(table.columns[part.index - width], shifted)
+
+    def shifted(part: e.Expression) -> e.Expression | None:
+        return e.InputRef(width + part.index, part.type) if isinstance(part, e.InputRef) else None
+
+    over_scan = [e.rewrite(one, moved) for one in after]
+    if any(isinstance(part, e.UserCall) for one in over_scan for part in e.walk(one)):
+        assert node.on is not None
+        raise context.unsupported(
+            "a Python function of columns of the looked-up table in the condition of a LEFT JOIN",
+            node.on.span,
+            hint="call it in the SELECT list around the join, or use JOIN",
+        )
+    return _all_of(before), _all_of(over_scan)
+
+
+def _all_of(conditions: Sequence[e.Expression]) -> e.Expression | None:
+    return e.conjunction(conditions) if conditions else None
+
+
+def _key(value: e.Expression, kind: DataType, before: e.Expression | None) -> e.Expression:
+    """What a row is looked up by: NULL, under which nothing is looked up, if a condition does not hold."""
+    cast = cast_to(value, kind)
+    return cast if before is None else e.Call("CASE", (before, cast, e.Literal(None, kind)), kind)
 
 
 def _renamed(context: Context, joined: LogicalNode, both: Scope, left: Scope, outer: Scope | None) -> Scope:

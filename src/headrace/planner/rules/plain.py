@@ -84,6 +84,7 @@ def convert_plain(node: LogicalNode, convert: Convert) -> PhysicalNode | None:
                 collection=node.collection,
                 is_outer=node.kind is JoinKind.LEFT,
                 with_ordinality=node.with_ordinality,
+                condition=node.condition,
             )
         case _:
             return None

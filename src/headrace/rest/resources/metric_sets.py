@@ -14,6 +14,7 @@ from headrace.rest.resources.metrics import (
     executor_values,
     job_values,
     last_barriers,
+    operator_reports,
     task_values,
 )
 from headrace.runtime.epoch.messages import SubtaskId
@@ -57,6 +58,9 @@ def _of_vertex(
 ) -> Iterator[MetricSet]:
     views, rates, barriers = job.monitor.subtasks(), job.rates(), last_barriers(job)
     executions = job.master.execution.job_vertices[vertex.vertex_id].subtasks
+    operator_rates = job.monitor.operator_rates(
+        SubtaskId(vertex.vertex_id, index) for index in range(len(executions))
+    )
     for index, execution in enumerate(executions):
         subtask = SubtaskId(vertex.vertex_id, index)
         view = views.get(subtask, SubtaskView())
@@ -73,16 +77,9 @@ def _of_vertex(
         values = task_values(view, rates.get(subtask, Rates()), barriers.get(subtask), now_ms)
         yield MetricSet("task", task, values)
         names = {node.operator_id: node.name for node in vertex.operators}
-        for operator_id, reports in _by_operator(view).items():
+        for operator_id, reports in operator_reports(subtask, view, operator_rates).items():
             if operator_id:
                 operator = {"operator_id": operator_id, "operator_name": names.get(operator_id, operator_id)}
                 yield MetricSet("operator", {**task, **operator}, reports=reports)
             else:
                 yield MetricSet("tm-job", {**named, **place}, reports=reports)
-
-
-def _by_operator(view: SubtaskView) -> dict[str, dict[MetricName, MetricReport]]:
-    found: dict[str, dict[MetricName, MetricReport]] = {}
-    for (operator_id, name), report in view.user_metrics.items():
-        found.setdefault(operator_id, {})[name] = report
-    return found

@@ -21,6 +21,7 @@ from headrace.common.job_status import JobStatus
 from headrace.elements import MAX_WATERMARK, MIN_WATERMARK
 from headrace.graph.job_graph import JobVertex
 from headrace.metrics import reports
+from headrace.metrics.reports import MetricName
 from headrace.rest.context import Executor, RestContext
 from headrace.rest.errors import RestError
 from headrace.rest.http import Body, Request
@@ -30,7 +31,7 @@ from headrace.runtime.checkpoint.statistics import SubtaskStatistics, percentile
 from headrace.runtime.epoch.back_pressure import BackPressureLevel
 from headrace.runtime.epoch.messages import SubtaskId
 from headrace.runtime.job.dispatcher import LiveJob
-from headrace.runtime.monitoring.job_monitor import Rates, SubtaskView
+from headrace.runtime.monitoring.job_monitor import OperatorRates, Rates, SubtaskView
 
 _STARTED_S = time.monotonic()
 _RUNNING = JobStatus.RUNNING
@@ -150,17 +151,35 @@ def _queue_values(rates: Rates) -> dict[str, Any]:
     }
 
 
-def subtask_values(
-    vertex: JobVertex, view: SubtaskView, rates: Rates, barrier: SubtaskStatistics | None, now_ms: int
-) -> dict[str, Any]:
-    """Return the metrics of a subtask by name, those of its operators below their names; see `task_values`."""
-    values = task_values(view, rates, barrier, now_ms)
-    names = {node.operator_id: scope_name(node.name) for node in vertex.operators}
+def operator_reports(
+    subtask: SubtaskId, view: SubtaskView, rates: Mapping[tuple[SubtaskId, str], OperatorRates]
+) -> dict[str, dict[MetricName, reports.MetricReport]]:
+    """Return what operators of a subtask and their functions report, by operator id, with the rates of operators.
+
+    What belongs to the job is under the empty id.
+    """
+    found: dict[str, dict[MetricName, reports.MetricReport]] = {}
     for (operator_id, name), report in view.user_metrics.items():
-        if operator_id:
-            prefix = f"{names.get(operator_id, operator_id)}.{name.dotted}"
-            values |= {f"{prefix}{suffix}": value for suffix, value in report_values(report)}
-    return values
+        found.setdefault(operator_id, {})[name] = report
+    for operator_id, named in found.items():
+        if reports.RECORDS_IN in named:
+            own = rates.get((subtask, operator_id), OperatorRates())
+            named[MetricName("numRecordsInPerSecond")] = reports.GaugeReport(round(own.records_in, 3))
+            named[MetricName("numRecordsOutPerSecond")] = reports.GaugeReport(round(own.records_out, 3))
+    return found
+
+
+def _operator_values(
+    vertex: JobVertex, of_operators: Mapping[str, Mapping[MetricName, reports.MetricReport]]
+) -> dict[str, Any]:
+    names = {node.operator_id: scope_name(node.name) for node in vertex.operators}
+    return {
+        f"{names.get(operator_id, operator_id)}.{name.dotted}{suffix}": value
+        for operator_id, named in of_operators.items()
+        if operator_id
+        for name, report in named.items()
+        for suffix, value in report_values(report)
+    }
 
 
 def report_values(report: reports.MetricReport) -> Iterator[tuple[str, Any]]:
@@ -213,12 +232,13 @@ def _histogram_values(report: reports.HistogramReport) -> Iterator[tuple[str, An
 def _by_subtask(job: LiveJob, vertex: JobVertex, now_ms: int) -> list[dict[str, Any]]:
     views, rates, barriers = job.monitor.subtasks(), job.rates(), last_barriers(job)
     ids = [SubtaskId(vertex.vertex_id, index) for index in range(vertex.parallelism)]
-    return [
-        subtask_values(
-            vertex, views.get(each, SubtaskView()), rates.get(each, Rates()), barriers.get(each), now_ms
-        )
-        for each in ids
-    ]
+    operator_rates = job.monitor.operator_rates(ids)
+    found = []
+    for each in ids:
+        view = views.get(each, SubtaskView())
+        values = task_values(view, rates.get(each, Rates()), barriers.get(each), now_ms)
+        found.append(values | _operator_values(vertex, operator_reports(each, view, operator_rates)))
+    return found
 
 
 def vertex_metrics(context: RestContext, request: Request) -> list[MetricBody]:
@@ -383,6 +403,7 @@ def executor_values(executor: Executor) -> dict[str, Any]:
         "Status.JVM.Memory.Heap.Committed": usage.heap_committed,
         "Status.JVM.Memory.Heap.Max": usage.heap_max,
         "Status.JVM.Memory.NonHeap.Used": usage.non_heap_used,
+        "Status.JVM.Memory.Metaspace.Used": usage.metaspace_used,
         "Status.JVM.GarbageCollector.All.Count": usage.gc_count,
         "Status.Python.Memory.Used": usage.python_used,
         # What Python workers take is what managed memory is for; RocksDB's is in them.
@@ -392,6 +413,7 @@ def executor_values(executor: Executor) -> dict[str, Any]:
     return {
         **{name: value for name, value in known.items() if value is not None},
         "Status.JVM.GarbageCollector.All.Time": executor.gc_ms,
+        "Status.JVM.GarbageCollector.All.TimeMsPerSecond": round(executor.gc_ms_per_s, 3),
         "Status.Spark.Memory.Storage.Used": executor.used_memory,
         "Status.Spark.Memory.Storage.Max": executor.max_memory,
         "numActiveTasks": executor.active_tasks,

@@ -50,6 +50,8 @@ class BarrierLoop(EpochLoop):
         if run.is_interrupted:
             # No checkpoint: those that are due get a barrier of their own, as after one that was given up.
             self._barrier(run, sinks, execution, check, holds_sources=False)
+            if self._due(run):
+                run.checkpoint_given_up()
             run.go_on()
             return False
         stops = self._stops(run)
@@ -62,6 +64,7 @@ class BarrierLoop(EpochLoop):
             return False
         self._barrier(run, sinks, execution, check, holds_sources=stops)
         if self._has_expired:
+            run.checkpoint_given_up()
             self._checkpointing.settle(run, sinks)
             is_stopped = False
         else:

@@ -12,10 +12,11 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any, cast
 
 from headrace.graph.job_graph import JobGraph
-from headrace.metrics.reports import MetricName, MetricReport
+from headrace.metrics.reports import RECORDS_IN, RECORDS_OUT, CounterReport, MetricName, MetricReport
 from headrace.runtime.control.messages import Beat
 from headrace.runtime.epoch.back_pressure import TimeShares
 from headrace.runtime.epoch.messages import SubtaskId, SubtaskReport
@@ -62,6 +63,8 @@ class Share:
     busy_ms: float
     backpressured_ms: float
     idle_ms: float
+    #: The records that went into each operator and came out of it, by operator id; of operators that count them.
+    operators: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,14 @@ class Rates:
     leaving_buffers: int = 0
     leaving_bytes: int = 0
     output_usage: float = 0.0
+
+
+@dataclass(frozen=True)
+class OperatorRates:
+    """The records per second of an operator lately."""
+
+    records_in: float = 0.0
+    records_out: float = 0.0
 
 
 def with_beats(rates: Mapping[SubtaskId, Rates], beats: Mapping[SubtaskId, Beat]) -> dict[SubtaskId, Rates]:
@@ -227,16 +238,35 @@ class JobMonitor:
             if known is not None and 0 <= now_ms - made_ms < _RATES_GOOD_MS:
                 return known
             epochs, subtasks = tuple(self._epochs), tuple(self._subtasks)
-        since_ms = now_ms - RATE_WINDOW_MS
-        recent = [epoch for epoch in epochs if epoch.ended_ms > since_ms]
+        recent, span_ms = _recent(epochs, now_ms)
         if not recent:
             return {subtask: Rates() for subtask in subtasks}
-        span_ms = max(1, now_ms - max(since_ms, recent[0].started_ms))
         rates = _rates(subtasks, recent, span_ms)
         with self._lock:
             if not self._epochs or self._epochs[-1] is epochs[-1]:
                 self._rates = rates, now_ms
         return rates
+
+    def operator_rates(self, subtasks: Iterable[SubtaskId]) -> dict[tuple[SubtaskId, str], OperatorRates]:
+        """Return how many records per second went through the operators of subtasks lately, by operator id."""
+        recent, span_ms = _recent(self.epochs(), self._now_ms())
+        sums: dict[tuple[SubtaskId, str], list[int]] = {}
+        for subtask, epoch in product(subtasks, recent):
+            if (share := epoch.shares.get(subtask)) is None:
+                continue
+            for operator_id, (records_in, records_out) in share.operators.items():
+                own = sums.setdefault((subtask, operator_id), [0, 0])
+                own[0] += records_in
+                own[1] += records_out
+        seconds = span_ms / 1000
+        return {key: OperatorRates(own[0] / seconds, own[1] / seconds) for key, own in sums.items()}
+
+
+def _recent(epochs: tuple[EpochView, ...], now_ms: int) -> tuple[list[EpochView], int]:
+    """Return the epochs of the window of rates, and the milliseconds since they began."""
+    since_ms = now_ms - RATE_WINDOW_MS
+    recent = [epoch for epoch in epochs if epoch.ended_ms > since_ms]
+    return recent, max(1, now_ms - max(since_ms, recent[0].started_ms)) if recent else 1
 
 
 def _share(report: SubtaskReport, summary: EpochSummary) -> Share:
@@ -250,7 +280,17 @@ def _share(report: SubtaskReport, summary: EpochSummary) -> Share:
         parts.busy * wall_ms,
         parts.back_pressured * wall_ms,
         parts.idle * wall_ms,
+        {
+            operator_id: (_count(reports, RECORDS_IN), _count(reports, RECORDS_OUT))
+            for operator_id, reports in report.user_metrics.items()
+            if RECORDS_IN in reports
+        },
     )
+
+
+def _count(reports: Mapping[MetricName, MetricReport], name: MetricName) -> int:
+    report = reports.get(name)
+    return report.increment if isinstance(report, CounterReport) else 0
 
 
 def _added(before: SubtaskView, report: SubtaskReport, share: Share) -> SubtaskView:

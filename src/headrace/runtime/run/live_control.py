@@ -133,6 +133,8 @@ class LiveControl:
         self.recover: Callable[[str], HeadraceError] = TaskLostError
         #: Takes output that waits for nothing, with the id of its operator.
         self.show: Callable[[str, Sequence[object]], None] = lambda operator_id, payloads: None
+        #: Called when a subtask has acknowledged a barrier.
+        self.on_acknowledged: Callable[[], None] = lambda: None
         #: Takes where a subtask was found, and how often.
         self.sampled: Callable[[SubtaskId, Mapping[StackSample, int]], None] = lambda subtask, samples: None
         #: Called now and then while subtasks are waited for.
@@ -369,6 +371,7 @@ class LiveControl:
                         self._backlogged.add(subtask)
                     self._acknowledged.setdefault(message.epoch, {})[subtask] = said
                     self._changed.notify_all()
+                self.on_acknowledged()
             case Drained():
                 self._backlogged.discard(subtask)
                 self._on_news()

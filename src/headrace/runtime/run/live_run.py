@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from headrace.errors import HeadraceError, InvariantViolation
@@ -29,6 +29,7 @@ from headrace.runtime.control.messages import Beat, CheckpointEnded, SampleStack
 from headrace.runtime.epoch.layout import Layout
 from headrace.runtime.epoch.messages import EpochPlan, Sampling, StackSample, SubtaskId, SubtaskReport
 from headrace.runtime.epoch.report_checks import one_per_subtask
+from headrace.runtime.run.barrier import Barrier, Deployment, Region
 from headrace.runtime.run.job_run import EpochRunner, EpochSummary, JobRun
 from headrace.runtime.run.live_control import Acknowledged, LiveControl, RegionAttempt
 from headrace.runtime.run.source_coordinator import SourceCoordinator, SourceTaskPlan
@@ -43,16 +44,6 @@ _QUIET_BARRIER_MS = 1_000
 _CLOSING_POLL_S = 0.2
 
 
-class Deployment(Protocol):
-    """The subtasks of a region, which run."""
-
-    def finish(self, timeout_s: float) -> bool:
-        """Wait until all have ended; return whether they have."""
-
-    def cancel(self) -> None:
-        """End the subtasks without waiting for them."""
-
-
 class LiveRunner(EpochRunner, Protocol):
     """Runs all subtasks of a live job at the same time: on Spark, or in threads of this process for tests."""
 
@@ -64,40 +55,6 @@ class LiveRunner(EpochRunner, Protocol):
         self, vertices: frozenset[str], plan: EpochPlan, settings: LiveSettings, attempt: RegionAttempt
     ) -> Deployment:
         """Start the subtasks of a region and return; what they fail with is told to ``attempt``."""
-
-
-@dataclass
-class _Region:
-    """A part of the job that runs, and fails, by itself."""
-
-    number: int
-    vertices: frozenset[str]
-    subtasks: frozenset[SubtaskId]
-    #: Those of them that barriers begin at.
-    level_0: frozenset[SubtaskId]
-    deployment: Deployment | None = None
-
-
-@dataclass
-class _Barrier:
-    """A barrier that is under way."""
-
-    plan: EpochPlan
-    started_ms: int
-    #: Whether it may overtake records, and after how long; None if not.
-    overtakes_after_ms: int | None
-    #: Whether sources wait after it until the run is told to continue.
-    holds_sources: bool
-    #: Regions whose sources were told to send it.
-    triggered: set[int] = field(default_factory=set)
-    #: The state of sources where it stands, by vertex id.
-    source_snapshots: dict[str, bytes] = field(default_factory=dict)
-
-    def forget(self, region: int, sources: Iterable[str]) -> None:
-        """A region starts again: the barrier has still to come there."""
-        self.triggered.discard(region)
-        for vertex_id in sources:
-            self.source_snapshots.pop(vertex_id, None)
 
 
 @dataclass(frozen=True)
@@ -156,18 +113,18 @@ class LiveRun(JobRun):
         self._sampling: Sampling | None = None
         #: The state of sources where the last barrier stands, by vertex id.
         self._source_snapshots: dict[str, bytes] = {}
-        self._barrier: _Barrier | None = None
+        self._barrier: Barrier | None = None
         #: Sources that were started over, and are not fed before all subtasks run.
         self._begun: set[str] = set()
         self._is_drained = False
         #: The epoch that is under way, as it is recorded.
         self._recorded: EpochPlan | None = None
 
-    def _make_regions(self) -> tuple[_Region, ...]:
+    def _make_regions(self) -> tuple[Region, ...]:
         everything = frozenset(vertex.vertex_id for vertex in self.job.vertices)
         found = failover_regions(self.job) if self._options.fails_by_region else (everything,)
         return tuple(
-            _Region(
+            Region(
                 number,
                 vertices,
                 frozenset(subtask for subtask in self.subtasks() if subtask.vertex_id in vertices),
@@ -209,6 +166,7 @@ class LiveRun(JobRun):
             on_news=self._on_news,
         )
         control.show = show
+        control.on_acknowledged = self._acknowledged
         feeder = self._feeder = SourceFeeder(
             self._coordinators,
             send=control.send,
@@ -242,7 +200,7 @@ class LiveRun(JobRun):
         control.wait_running()
         feeder.start()
 
-    def _deploy_region(self, region: _Region, attempt: RegionAttempt) -> None:
+    def _deploy_region(self, region: Region, attempt: RegionAttempt) -> None:
         epoch = self.epoch + 1 if self._barrier is None else self._barrier.plan.epoch
         plan = self._make_plan(epoch, region, attempt.number)
         region.deployment = self._live_runner.deploy(region.vertices, plan, self._live_settings, attempt)
@@ -279,13 +237,13 @@ class LiveRun(JobRun):
         feeder.release(self._begun)
         self._begun.clear()
 
-    def _end_deployment(self, region: _Region) -> None:
+    def _end_deployment(self, region: Region) -> None:
         if region.deployment is not None:
             region.deployment.cancel()
             if not region.deployment.finish(self._options.close_timeout_s):
                 _log.warning("subtasks of a failed region of job '%s' did not end in time", self.job.name)
 
-    def _begin_sources(self, region: _Region, feeder: SourceFeeder, attempt: int) -> None:
+    def _begin_sources(self, region: Region, feeder: SourceFeeder, attempt: int) -> None:
         """Put the sources of a region back to where the last barrier stands."""
         with feeder.changed:
             sources = region.vertices & self._coordinators.keys()
@@ -412,7 +370,7 @@ class LiveRun(JobRun):
         self.epoch += 1
         return self._make_plan(self.epoch)
 
-    def _make_plan(self, epoch: int, region: _Region | None = None, attempt: int = 0) -> EpochPlan:
+    def _make_plan(self, epoch: int, region: Region | None = None, attempt: int = 0) -> EpochPlan:
         wanted = self.subtasks() if region is None else sorted(region.subtasks)
         subtasks = {subtask: self._subtask_plan(subtask) for subtask in wanted}
         return EpochPlan(self.job.job_id, epoch, attempt, self._settings.state_dir, subtasks)
@@ -459,14 +417,18 @@ class LiveRun(JobRun):
             self._numbers.use(plan.epoch + 1)  # subtasks continue with it at once
             self._log.plan(plan)
             after_ms = self._options.overtakes_after_ms if self.may_overtake else None
-            self._barrier = _Barrier(plan, self._now_ms(), after_ms, self.holds_sources)
+            self._barrier = Barrier(plan, self._now_ms(), after_ms, self.holds_sources)
         barrier = self._barrier
         self.barrier_started_ms = barrier.started_ms
+        with feeder.changed:
+            barrier.is_interrupted = False
         try:
             said = self._send_barrier(barrier, control, feeder)
         except BaseException:
             check()  # whoever cancels the job makes it fail, too
-            self._let_others_go_on(barrier, control, feeder)
+            with feeder.changed:
+                barrier.is_interrupted = True
+            self._acknowledged()
             raise
         self._barrier = None
         self._source_snapshots = barrier.source_snapshots
@@ -486,7 +448,7 @@ class LiveRun(JobRun):
         return one_per_subtask(self.job, plan.subtasks, (each.report for each in said.values()))
 
     def _send_barrier(
-        self, barrier: _Barrier, control: LiveControl, feeder: SourceFeeder
+        self, barrier: Barrier, control: LiveControl, feeder: SourceFeeder
     ) -> Mapping[SubtaskId, Acknowledged]:
         """Trigger a barrier where it was not yet triggered, and return what subtasks say about it."""
         epoch, after_ms = barrier.plan.epoch, barrier.overtakes_after_ms
@@ -512,12 +474,12 @@ class LiveRun(JobRun):
         assert said is not None, "it was waited for without a limit"
         return said
 
-    def _sources_of(self, regions: Iterable[_Region]) -> frozenset[str]:
+    def _sources_of(self, regions: Iterable[Region]) -> frozenset[str]:
         vertices = frozenset(each for region in regions for each in region.vertices)
         return vertices & self._coordinators.keys()
 
     def _sources_passed(
-        self, barrier: _Barrier, feeder: SourceFeeder, regions: Iterable[_Region], *, goes_on: bool
+        self, barrier: Barrier, feeder: SourceFeeder, regions: Iterable[Region], *, goes_on: bool
     ) -> None:
         """Source subtasks have sent the barrier: what is known of them now is what the checkpoint gets.
 
@@ -531,16 +493,29 @@ class LiveRun(JobRun):
         if goes_on and not barrier.holds_sources:
             feeder.release(passed)
 
-    def _let_others_go_on(self, barrier: _Barrier, control: LiveControl, feeder: SourceFeeder) -> None:
-        """A region has failed: sources of others that the barrier has passed need not wait until it runs again."""
+    def _acknowledged(self) -> None:
+        """Let sources go on if a region has failed: those behind the barrier need not wait until it runs again.
+
+        A slow region may reach the barrier long after another one has failed.
+        """
+        control, feeder, barrier = self._control, self._feeder, self._barrier
+        if control is None or feeder is None or barrier is None or not barrier.is_interrupted:
+            return
+        with feeder.changed:
+            if barrier.is_interrupted:  # it may have been over before the lock was ours
+                self._let_go_on(barrier, control, feeder)
+
+    def _let_go_on(self, barrier: Barrier, control: LiveControl, feeder: SourceFeeder) -> None:
+        """Release the sources of regions that have passed a barrier which others will reach later."""
         there = control.acknowledged(barrier.plan.epoch)
-        for region in self._regions:
-            # What a barrier that overtakes has in front of it is known when all subtasks have answered.
-            needed = region.level_0 if barrier.overtakes_after_ms is None else region.subtasks
-            if needed <= there and not control.has_failed(region.number):
-                self._sources_passed(barrier, feeder, [region], goes_on=False)
-                if not barrier.holds_sources:
-                    feeder.release(self._sources_of([region]))
+        passed = [
+            each
+            for each in self._regions
+            if barrier.has_passed(each, there) and not control.has_failed(each.number)
+        ]
+        self._sources_passed(barrier, feeder, passed, goes_on=False)
+        if not barrier.holds_sources:
+            feeder.release(self._sources_of(passed))
 
     def go_on(self) -> None:
         """Feed sources again that were held at the last barrier, unless subtasks still process what it overtook."""
@@ -581,6 +556,10 @@ class LiveRun(JobRun):
             return
         with self._feeder.changed:
             super().checkpoint_completed(metadata)
+
+    def checkpoint_given_up(self) -> None:
+        """Tell the subtasks that no checkpoint was taken at the last barrier, although it was sent for one."""
+        self._checkpoint_ended(self.epoch, is_complete=False)
 
     def _checkpoint_ended(self, epoch: int, *, is_complete: bool) -> None:
         if self._control is not None:

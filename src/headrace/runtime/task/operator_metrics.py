@@ -6,7 +6,14 @@ from dataclasses import replace
 
 from headrace.elements import MIN_WATERMARK
 from headrace.graph.job_graph import JobVertex
-from headrace.metrics.reports import CounterReport, GaugeReport, MetricName, MetricReport
+from headrace.metrics.reports import (
+    RECORDS_IN,
+    RECORDS_OUT,
+    CounterReport,
+    GaugeReport,
+    MetricName,
+    MetricReport,
+)
 from headrace.operators.table.declarations import StatefulNode, TableScanDeclaration, TableSinkDeclaration
 from headrace.runtime.epoch.messages import SubtaskReport
 
@@ -16,8 +23,8 @@ def operator_metrics(
 ) -> dict[MetricName, MetricReport]:
     """Return the metrics of an epoch, under Flink's names."""
     return {
-        MetricName("numRecordsIn"): CounterReport(records_in),
-        MetricName("numRecordsOut"): CounterReport(records_out),
+        RECORDS_IN: CounterReport(records_in),
+        RECORDS_OUT: CounterReport(records_out),
         MetricName("currentInputWatermark"): _watermark(input_watermark),
         MetricName("currentOutputWatermark"): _watermark(output_watermark),
     }
@@ -33,10 +40,8 @@ def with_operator_metrics(vertex: JobVertex, report: SubtaskReport) -> SubtaskRe
     There are none of what Spark does without counting rows: queries, and sinks that discard everything.
     """
     node = vertex.head
-    is_source, is_sink = (
-        isinstance(node.declaration, TableScanDeclaration),
-        isinstance(node.declaration, TableSinkDeclaration),
-    )
+    is_source = isinstance(node.declaration, TableScanDeclaration)
+    is_sink = isinstance(node.declaration, TableSinkDeclaration)
     if isinstance(node.declaration, TableSinkDeclaration) and node.declaration.sink.discards:
         return report
     if not (is_source or is_sink or isinstance(node.declaration, StatefulNode)):
@@ -45,7 +50,7 @@ def with_operator_metrics(vertex: JobVertex, report: SubtaskReport) -> SubtaskRe
         report.records_in,
         report.records_out,
         None if is_source else report.watermark,
-        None if is_sink else report.watermark,
+        report.watermark,
     )
     own = {**counted, **report.user_metrics.get(node.operator_id, {})}
     return replace(report, user_metrics={**report.user_metrics, node.operator_id: own})

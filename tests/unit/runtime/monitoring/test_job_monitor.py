@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.metrics.reports import CounterReport, GaugeReport, MetricName
+from headrace.metrics.reports import RECORDS_IN, RECORDS_OUT, CounterReport, GaugeReport, MetricName
 from headrace.runtime.control.messages import Beat
 from headrace.runtime.epoch.back_pressure import time_shares
 from headrace.runtime.epoch.messages import SubtaskId, SubtaskReport
-from headrace.runtime.monitoring.job_monitor import EPOCHS_KEPT, JobMonitor, Rates, with_beats
+from headrace.runtime.monitoring.job_monitor import (
+    EPOCHS_KEPT,
+    RATE_WINDOW_MS,
+    JobMonitor,
+    OperatorRates,
+    Rates,
+    with_beats,
+)
 from headrace.runtime.run.job_run import EpochSummary
 from tests.unit.runtime.jobs import job_graph, make_env
 
@@ -83,6 +90,16 @@ def test_a_clock_that_is_wrong_does_no_harm(watched: Watched) -> None:
         assert view.busy_ms >= 0
         assert view.idle_ms >= 0
         assert view.backpressured_ms >= 0
+
+
+def test_operators_have_rates_of_their_own(watched: Watched) -> None:
+    for end in (500, 1000):
+        counted = {RECORDS_IN: CounterReport(10), RECORDS_OUT: CounterReport(30)}
+        watched.run((end - 500, end - 400), (end - 400, end), until=end, user_metrics={"op": counted})
+    rates = watched.monitor.operator_rates([watched.first])
+    assert rates == {(watched.first, "op"): OperatorRates(20.0, 60.0)}
+    watched.now_ms += RATE_WINDOW_MS
+    assert watched.monitor.operator_rates([watched.first, watched.second]) == {}
 
 
 def test_metrics_of_functions_add_up(watched: Watched) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import io
 import pickle
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -68,6 +68,28 @@ class StagedRecords:
                 )
             with self.place.store.open(self.place.path) as stream:
                 yield from _read_batches(stream)
+
+
+def transactions_of(
+    staged: Iterable[StagedRecords], is_full: Callable[[list[StagedRecords], int, StagedRecords], bool]
+) -> Iterator[list[StagedRecords]]:
+    """Divide what was staged into transactions, in order.
+
+    Args:
+        staged: What is to be published.
+        is_full: Whether a transaction has no room for more: it gets what is in the transaction, how many records these
+            are, and what comes next.
+    """
+    transaction: list[StagedRecords] = []
+    count = 0
+    for following in staged:
+        if transaction and is_full(transaction, count, following):
+            yield transaction
+            transaction, count = [], 0
+        transaction.append(following)
+        count += following.count
+    if transaction:
+        yield transaction
 
 
 def _read_batches(stream: Any) -> Iterator[list[Any]]:

@@ -25,8 +25,8 @@ from headrace.connectors.kafka import (
 from headrace.connectors.kafka._commits import OffsetCommits
 from headrace.connectors.kafka._properties import KafkaProperties
 from headrace.connectors.kafka._publisher import KafkaPublisher
-from headrace.connectors.kafka._transactions import TransactionalWriter, _groups, _parsed
-from headrace.connectors.write_ahead import StagedRecords
+from headrace.connectors.kafka._transactions import TransactionalWriter, _is_full, _parsed
+from headrace.connectors.write_ahead import StagedRecords, transactions_of
 from headrace.errors import ConfigurationError, ConnectorError, HeadraceError, JobDefinitionError
 from tests import kafka as broker
 
@@ -255,7 +255,7 @@ def test_transactions_are_cut_between_epochs_only():
     #   records 150,000  100,000  150,000   1        10
     records = [staged(1, 150_000), staged(1, 100_000), staged(2, 150_000), staged(2, 1), staged(3, 10)]
 
-    groups = [[each.epoch for each in group] for group in _groups(records)]
+    groups = [[each.epoch for each in group] for group in transactions_of(records, _is_full)]
 
     assert groups == [[1, 1], [2, 2, 3]]
 

@@ -10,7 +10,7 @@ no longer the leader) one waits for the other at the marker's key.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace.connectors.jdbc._connections import engine_for, paramstyle_of, release, transact
@@ -20,7 +20,7 @@ from headrace.connectors.jdbc.options import (
     JdbcExactlyOnceOptions,
     JdbcExecutionOptions,
 )
-from headrace.connectors.write_ahead import Publisher, StagedRecords
+from headrace.connectors.write_ahead import Publisher, StagedRecords, transactions_of
 from headrace.errors import ConnectorError
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class JdbcPublisher(Publisher):
 
     def publish_all(self, staged: Sequence[StagedRecords]) -> None:
         table = self._ready_table()
-        for group in _groups(staged):
+        for group in transactions_of(staged, _is_full):
             self._publish_group(table, group)
         if self._commits % _PRUNE_COMMITS == 0:
             self._prune(table, staged)
@@ -164,14 +164,5 @@ def _is_there(connection: Connection, table: Table) -> bool:
     return bool(inspect(connection).has_table(table.name, schema=table.schema))
 
 
-def _groups(staged: Sequence[StagedRecords]) -> Iterator[list[StagedRecords]]:
-    group: list[StagedRecords] = []
-    rows = 0
-    for records in staged:
-        if group and (rows + records.count > _MAX_ROWS or len(group) >= _MAX_MARKERS):
-            yield group
-            group, rows = [], 0
-        group.append(records)
-        rows += records.count
-    if group:
-        yield group
+def _is_full(group: list[StagedRecords], rows: int, following: StagedRecords) -> bool:
+    return rows + following.count > _MAX_ROWS or len(group) >= _MAX_MARKERS

@@ -36,7 +36,7 @@ from typing import Any, cast
 
 from headrace.connectors.kafka._clients import Trouble, failure, make_client
 from headrace.connectors.kafka._properties import KafkaProperties, kafka_library
-from headrace.connectors.write_ahead import StagedRecords
+from headrace.connectors.write_ahead import StagedRecords, transactions_of
 from headrace.errors import ConnectorError
 
 _log = logging.getLogger(__name__)
@@ -106,7 +106,7 @@ class TransactionalWriter:
         producer = self._ready_producer()
         markers = self._ready_markers(staged)
         done = markers.last_epoch(generation)
-        for group in _groups([records for records in staged if records.epoch > done]):
+        for group in transactions_of((records for records in staged if records.epoch > done), _is_full):
             self._write(producer, markers, group, generation)
 
     def _delivered(self, error: Any, message: Any) -> None:
@@ -290,18 +290,9 @@ def _produce_one(producer: Any, record: Staged) -> None:
             producer.poll(0.05)
 
 
-def _groups(staged: Sequence[StagedRecords]) -> Iterator[list[StagedRecords]]:
-    """Cut between epochs only: a marker stands for all of an epoch."""
-    group: list[StagedRecords] = []
-    count = 0
-    for records in staged:
-        if group and records.epoch != group[-1].epoch and count + records.count > _MAX_RECORDS:
-            yield group
-            group, count = [], 0
-        group.append(records)
-        count += records.count
-    if group:
-        yield group
+def _is_full(group: list[StagedRecords], count: int, following: StagedRecords) -> bool:
+    """Whether a transaction is full. It ends between epochs only: a marker stands for all of an epoch."""
+    return following.epoch != group[-1].epoch and count + following.count > _MAX_RECORDS
 
 
 class _Markers:

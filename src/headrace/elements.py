@@ -71,7 +71,7 @@ class ColumnBatch(Batch):
 
     @property
     def is_untouched(self) -> bool:
-        """Whether nobody has looked at the records, and so nobody can have changed them."""
+        """Whether the records were not accessed, so that no function can have changed them."""
         return self._rows is None
 
     def __len__(self) -> int:

@@ -225,7 +225,7 @@ class _Run:
         self._program = program
         self._keeps_page = keeps_page
         self._configuration = configuration
-        #: What shows and steers the jobs from outside; None if nobody wants that.
+        #: What shows and steers the jobs from outside; None if that is not wanted.
         self._plane: ControlPlane | None = None
         self._arguments = arguments
         self._progress = progress

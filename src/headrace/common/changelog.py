@@ -104,7 +104,7 @@ class ChangelogMode:
 
 
 def merged(modes: Iterable[ChangelogMode]) -> ChangelogMode:
-    """Return the mode of several changelogs put together."""
+    """Return the mode of several changelogs combined."""
     return ChangelogMode(frozenset(kind for mode in modes for kind in mode.kinds))
 
 

@@ -62,7 +62,7 @@ class ConfigOptions:
             self._builder = option(key, kind)
 
         def default_value(self, value: T) -> ConfigOption[T]:
-            """Give the value that counts when nobody sets one."""
+            """Give the value that counts if none is set."""
             return self._builder.default(value)
 
         def no_default_value(self) -> ConfigOption[T | None]:

@@ -10,5 +10,5 @@ __all__ = ["DEFAULT_OUTPUT_TAG", "MAX_LONG_VALUE", "MIN_LONG_VALUE"]
 MAX_LONG_VALUE: Final = 2**63 - 1
 #: The smallest timestamp; the watermark of a stream that has not seen any.
 MIN_LONG_VALUE: Final = -(2**63)
-#: The tag that stands for the main output where outputs are told apart by tag.
+#: The tag that stands for the main output where outputs are distinguished by tag.
 DEFAULT_OUTPUT_TAG: Final = "__main__"

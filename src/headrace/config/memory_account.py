@@ -112,7 +112,7 @@ class ExecutorMemory:
     network: int
     metaspace: int
     overhead: int
-    #: How many workers share what is outside of the heap; None if nobody has said.
+    #: How many workers share what is outside of the heap; None if unknown.
     slots: int | None
     #: The part of managed memory that is RocksDB's, if state is there.
     state_part: float

@@ -37,7 +37,7 @@ class ConfigOption(Generic[T]):
     key: str
     #: The declared type; `list[str]` and `dict[str, str]` stay as written.
     type: Any
-    #: What `get` returns if nobody set a value; None for an option without a default.
+    #: What `get` returns if no value is set; None for an option without a default.
     default: T
     description: str = ""
     #: Shown as the default where there is none, such as "the number of cores".

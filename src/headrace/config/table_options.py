@@ -180,7 +180,7 @@ class TableOptions:
         return SqlValidationError(f"table {self.table!r}: {message}", hint=hint)
 
     def check(self) -> None:
-        """Refuse options that nobody has read.
+        """Refuse options that were not read by any code.
 
         Raises:
             SqlValidationError: If there is one.

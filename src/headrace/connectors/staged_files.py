@@ -154,7 +154,7 @@ def remove_empty_below(directory: Location) -> None:
 
 
 def remove_if_empty(directory: Location) -> None:
-    """Delete a local directory that nobody uses any more. Object stores have none."""
+    """Delete a local directory that is not used any more. Object stores have none."""
     directory.store.delete_if_empty(directory.path)
 
 

@@ -233,7 +233,7 @@ class CsvRowSerializationSchema(SerializationSchema):
 
     Args:
         type_info: The type of the rows.
-        dialect: How columns are told apart.
+        dialect: How columns are distinguished.
         decimals: How decimals are written.
 
     Example:

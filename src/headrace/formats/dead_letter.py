@@ -42,7 +42,7 @@ class RecordDecoder:
 
     Args:
         schema: The format.
-        errors: Counts bad records; None if nobody asks.
+        errors: Counts bad records; None if they are not counted.
         emit_dead_letter: Takes bad records; None if there is no side output for them.
         data_of: Returns the bytes of a message, for schemas that read more than bytes.
 

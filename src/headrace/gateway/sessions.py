@@ -155,7 +155,7 @@ class Sessions:
                 self.end(session.handle)
 
     def close_idle(self) -> int:
-        """Close the sessions that nobody has used for too long; return how many."""
+        """Close the sessions that were not used for too long; return how many."""
         if self._idle_s <= 0:
             return 0
         oldest = self._clock() - self._idle_s

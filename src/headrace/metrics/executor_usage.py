@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ExecutorUsage:
-    """What an executor takes of memory, in bytes, and how often Java has collected garbage; None: nobody knows."""
+    """What an executor takes of memory, in bytes, and how often Java has collected garbage; None if unknown."""
 
     heap_used: int | None = None
     heap_committed: int | None = None

@@ -15,7 +15,7 @@ class PieceReader:
     """Reads pieces into columns (`FilePiece`), and sees how many rows there are and how far time comes in them.
 
     Args:
-        time: The column whose highest value is looked for; None if nobody asks.
+        time: The column whose highest value is looked for; None if it is not needed.
     """
 
     def __init__(self, time: str | None) -> None:

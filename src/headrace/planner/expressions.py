@@ -309,7 +309,7 @@ def conjuncts(expression: Expression | None) -> list[Expression]:
 
 
 def conjunction(conditions: Sequence[Expression]) -> Expression:
-    """All conditions put together with AND; TRUE if there are none."""
+    """All conditions combined with AND; TRUE if there are none."""
     if not conditions:
         return TRUE
     if len(conditions) == 1:

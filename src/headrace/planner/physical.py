@@ -284,7 +284,7 @@ class WindowAggregate(OneInput):
     attached: tuple[int, int] | None = None
     #: Whether windows are over processing time.
     is_proctime: bool = False
-    #: Whether it is a window of GROUP BY, whose late rows are told apart by the end of the window alone.
+    #: Whether it is a window of GROUP BY, whose late rows are distinguished by the end of the window alone.
     is_legacy: bool = False
 
     @property

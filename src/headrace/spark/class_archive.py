@@ -40,7 +40,7 @@ _PASSING: Final = ("CI", "KUBERNETES_SERVICE_HOST", "container")
 _IN_CONTAINERS: Final = ("/.dockerenv", "/run/.containerenv")
 #: Java writes an archive in one go, within a second or two; one that is older than this, in s, is complete.
 _WRITTEN_S: Final = 20.0
-#: Archives that nobody has used for so long, in s, are of another Java or an older Spark.
+#: Archives that were not used for so long, in s, are of another Java or an older Spark.
 _UNUSED_S: Final = 90 * 86400.0
 
 

@@ -33,7 +33,7 @@ class ColumnScan:
         vertex_id: The scan.
         columns: What is read, all of it or less.
         pieces: The pieces, each with the subtask that has it.
-        time: The column that event time is read off; None if nobody asks, or it is none of the files'.
+        time: The column that event time is read off; None if it is not needed, or it is none of the files'.
         told: Returns the messages of the epoch's tasks.
     """
 

@@ -55,7 +55,7 @@ def _metaspace(jvm: Any) -> int | None:
 
 
 def children_memory(parent: int) -> int | None:
-    """Return the memory of the Python processes below one; what several share counts in parts. None: nobody says."""
+    """Return the memory of the Python processes below one; what several share counts in parts. None if unknown."""
     children: dict[int, list[int]] = defaultdict(list)
     pythons = set()
     try:

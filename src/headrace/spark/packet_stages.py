@@ -130,7 +130,7 @@ class PacketStages:
         return last
 
     def run(self, last: Sequence[RDD[Any]]) -> list[SubtaskReport]:
-        """Run what `build` has put together; returns what writers report."""
+        """Run what `build` has built; returns what writers report."""
         return [pickle.loads(report) for stage in last for report in stage.collect()]
 
     def close(self) -> None:

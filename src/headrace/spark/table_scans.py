@@ -86,7 +86,7 @@ class TableScans:
         self._parts: dict[SubtaskId, _ScanPart] = {}
         #: The most rows that a subtask reads.
         self.most_rows = 0
-        #: About how many bytes a row has of each scan, all together; None if of one nobody knows.
+        #: About how many bytes a row has of each scan, all together; None if unknown.
         self.row_bytes: int | None = 0
         #: How far event time comes, of scans of which that is known before they are read.
         self._known: dict[str, KnownTimes] = {}
@@ -442,7 +442,7 @@ class TableScans:
             has_ended=part.ends_with(progress),
             records_in=records,
             records_out=records,
-            # Spark's own work is not told apart by stage: it counts as the scan's.
+            # Spark's own work is not distinguished by stage: it counts as the scan's.
             busy_ns=time.perf_counter_ns() - self._started if records else 0,
             spent_ns={} if scan.spent_ns is None else scan.spent_ns(),
             started_ms=self._started_ms,

@@ -129,7 +129,7 @@ class TableSession:
 
         Args:
             rows: How many rows a subtask reads, at most: as many tasks read files as is good for them.
-            row_bytes: About how many bytes a row has of each scan, all together; None if nobody knows.
+            row_bytes: About how many bytes a row has of each scan, all together; None if unknown.
             has_packets: Whether there are rows that are packets, and so large.
         """
         are_short = row_bytes is not None and row_bytes <= _SHORT_ROW

@@ -165,7 +165,7 @@ class TableFunctions:
             vertex_id: The node.
             at: The time.
             sides: Where the columns of its inputs are.
-            merges: How groups of inputs that came in packets are put together.
+            merges: How groups of inputs that came in packets are combined.
             packed: How what comes out is packed for each of the nodes that read it; nothing: rows come out.
             site: Where functions are called on the way to these.
         """
@@ -212,7 +212,7 @@ class TableFunctions:
         Args:
             vertex_id: The node.
             at: The time.
-            merges: How groups of inputs are put together.
+            merges: How groups of inputs are combined.
             readers: Who gets what comes out.
             site: Where functions are called on the way to them.
         """
@@ -407,7 +407,7 @@ class TableFunctions:
 
         Args:
             vertex_id: The scan.
-            split: The column in which rows say which of the subtask's slices they are of; None if nobody asks.
+            split: The column in which rows say which of the subtask's slices they are of; None if it is not needed.
         """
         job_key, code, messages = self._job_key, self._code, self._messages
         plan = pickle.dumps(_part(self._plan, vertex_id), protocol=5)
@@ -436,7 +436,7 @@ class TableFunctions:
         Args:
             vertex_id: The scan.
             pieces: The pieces (`FilePiece`), with their numbers.
-            time: The column whose highest value is told; None if nobody asks.
+            time: The column whose highest value is told; None if it is not needed.
             packed: How rows are packed for the next node, and where functions are called on the way; None: rows come
                 out as they are.
         """

@@ -26,7 +26,7 @@ def scattered(keys: Ints) -> Ints:
 
 
 def together(keys: Ints) -> tuple[Ints, Bools]:
-    """Return an order in which equal keys stand beside each other, and where in it another key begins."""
+    """Return an order in which equal keys are adjacent, and where in it another key begins."""
     # Sorting by one number is several times as fast as by all of them, and nearly always enough.
     numbers = scattered(keys)
     order = np.argsort(numbers)

@@ -22,7 +22,7 @@ class KeySecret(msgspec.Struct, frozen=True):
 
     @classmethod
     def new(cls) -> Self:
-        """Return a secret that nobody can predict."""
+        """Return a secret that cannot be predicted."""
         return cls(secrets.token_bytes(_BYTES))
 
     def __repr__(self) -> str:

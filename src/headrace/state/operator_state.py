@@ -56,7 +56,7 @@ class OperatorStateBackend(OperatorStateStore):
         self._handles: dict[str, _Handle] = {}
         #: Called with the full name of each state of user functions, and the state, when it is made.
         self.on_handle: Callable[[str, Any], None] | None = None
-        #: Parts that were restored and that nobody has asked for so far.
+        #: Parts that were restored and that were not asked for so far.
         self._waiting: _Parts = {}
         self._is_changed = False
         self._restored: _Parts = {}

@@ -254,7 +254,7 @@ class ListTable(StoredTable):
         self._taken.clear()
 
     def take_all(self) -> Iterator[list[Any]]:
-        """Yield the list of every key in storage order, and remove it; for lists that nobody has read."""
+        """Yield the list of every key in storage order, and remove it; for lists that were not read."""
         return (elements for _, elements in self.take_items())
 
     def take_items(self) -> Iterator[tuple[bytes, list[Any]]]:

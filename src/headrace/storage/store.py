@@ -1,7 +1,7 @@
 """`FileStore`: what can be done with files wherever they are, and what each call promises.
 
     new_file, receive, copy   the file appears whole, or not at all: what fails leaves nothing under its name
-    publish                   the same, for a name that nobody has used, and it outlives a power loss
+    publish                   the same, for a name that was not used, and it outlives a power loss
     claim                     of several processes that claim a name, one succeeds
     open_output               a stream to a staged file: it may be seen, half written, before it is finished
 

@@ -1,4 +1,4 @@
-"""'connector' = 'datagen': rows that are made up, by Spark, from their numbers."""
+"""'connector' = 'datagen': rows that Spark generates from their numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that Python makes up field by field, by the keys of Flink's `datagen` connector.
+"""Rows that Python generates field by field, by the keys of Flink's `datagen` connector.
 
 A value is a hash of seed, field and index, so a slice that is read again has the same rows. What depends on the time
 follows the time at which the slice was planned.
@@ -31,7 +31,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def datagen_source(row_type: RowType, options: Mapping[str, str] | None = None) -> DataGeneratorSource:
-    """Make a source of made-up rows.
+    """Make a source of generated rows.
 
     Args:
         row_type: The fields of the rows: `DataTypes.ROW([...])`.
@@ -42,7 +42,7 @@ def datagen_source(row_type: RowType, options: Mapping[str, str] | None = None) 
 
     Raises:
         ConfigurationError: A key is not known, or a value does not fit.
-        UnsupportedFeatureError: A field has a type for which nothing can be made up.
+        UnsupportedFeatureError: A field has a type for which nothing can be generated.
 
     Example:
         >>> from headrace.types import DataTypes
@@ -54,7 +54,7 @@ def datagen_source(row_type: RowType, options: Mapping[str, str] | None = None) 
     """
     generator = RowGenerator(row_type, tuple((options or {}).items()))
     given = generator.read()
-    _makers(generator)  # refuses types for which nothing can be made up
+    _makers(generator)  # refuses types for which nothing can be generated
     return DataGeneratorSource(generator, given.count, rate_per_second=given.rate)
 
 

@@ -1,4 +1,4 @@
-"""A source of made-up records: a function from an index to a record, bounded or endless, as fast as allowed.
+"""A source of generated records: a function from an index to a record, bounded or endless, as fast as allowed.
 
 The record is a function of its index, so a slice that is read again holds the same records. Subtasks take
 turns in the indexes (0, p, 2p, …; 1, p+1, …), so that time derived from an index advances alike in all of

@@ -20,7 +20,7 @@ def field_sql(field: GeneratedField) -> str:
     """Write the values of a field.
 
     Raises:
-        UnsupportedFeatureError: Nothing can be made up for its type.
+        UnsupportedFeatureError: Nothing can be generated for its type.
     """
     if field.sequence is not None:
         return f"{field.sequence[0]}L + id"

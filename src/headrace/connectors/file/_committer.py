@@ -98,7 +98,7 @@ class FileCommitter(Committer):
         still_open = dict(plan.still_open)
         if self._is_recovering:
             still_open = {key: part for key, part in still_open.items() if not self._is_finished(part)}
-        # All of the above must be done before any file is put together: a repeated commit starts from the
+        # All of the above must be done before any file is merged: a repeated commit starts from the
         # segments that the snapshot and the committables name.
         parts = {key: self._tidy(part) for key, part in still_open.items()}
         unmarked = self._marked(parts, self._with_new(segments, now_ms), now_ms, watermark_ms)

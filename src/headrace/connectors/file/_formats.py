@@ -252,7 +252,7 @@ class BulkRows:
 
     @property
     def can_join(self) -> bool:
-        """Whether files can be put together. Anything with a method `create` may be a factory."""
+        """Whether files can be merged. Anything with a method `create` may be a factory."""
         return bool(getattr(self.factory, "can_join", False))
 
     def begin(self, stream: Any) -> SegmentWriter:

@@ -22,9 +22,9 @@ from typing import Any
 from headrace.connectors.file._policies import OutputFileConfig, RollingPolicy
 from headrace.errors import StateError
 
-#: So many small segments of a part are put together before the part is full.
+#: So many small segments of a part are merged before the part is full.
 MERGE_FACTOR = 32
-#: Commits for which what was put together is kept, so that a checkpoint or two may turn out damaged.
+#: Commits for which what was merged is kept, so that a checkpoint or two may turn out damaged.
 _KEPT_COMMITS = 3
 _FORMAT_VERSION = 1
 
@@ -45,16 +45,16 @@ class Segment:
     #: When its first and last record were written, ms since 1970.
     opened_ms: int
     written_ms: int
-    #: 0 as written by a worker; one more than those it was put together from.
+    #: 0 as written by a worker; one more than those it was merged from.
     level: int = 0
-    #: Files it was put together from that still lie beside it.
+    #: Files it was merged from that still lie beside it.
     sources: tuple[str, ...] = ()
-    #: Commits since it was put together.
+    #: Commits since it was merged.
     age: int = 0
 
     @property
     def stem(self) -> str:
-        """The path as the worker wrote it, whatever the segment was put together with since."""
+        """The path as the worker wrote it, whatever the segment was merged with since."""
         return self.path.partition(".")[0]
 
     @property
@@ -107,7 +107,7 @@ class OpenParts:
     as_of_ms: int | None = None
     #: Buckets that are to be marked as complete, and when they were begun.
     unmarked: Mapping[str, int] = field(default_factory=dict)
-    #: How far event time had advanced when the snapshot was taken; None: nobody has said.
+    #: How far event time had advanced when the snapshot was taken; None if unknown.
     watermark_ms: int | None = None
     #: The sink's directory when the snapshot was taken; None: it is not known.
     directory: str | None = None
@@ -248,7 +248,7 @@ def merged(segments: Sequence[Segment]) -> Segment:
         size=sum(segment.size for segment in segments),
         written_ms=max(segment.written_ms for segment in segments),
         level=first.level + 1,
-        # What the sources were put together from is old enough to go with them.
+        # What the sources were merged from is old enough to go with them.
         sources=tuple(path for segment in segments for path in (segment.path, *segment.sources)),
         age=0,
     )

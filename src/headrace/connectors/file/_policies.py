@@ -275,7 +275,7 @@ class OnCheckpointRollingPolicy(RollingPolicy):
 
 @dataclass(frozen=True)
 class CompactingRollingPolicy(OnCheckpointRollingPolicy):
-    """Roll with every checkpoint, and by size: only closed files are put together."""
+    """Roll with every checkpoint, and by size: only closed files are merged."""
 
     part_size: int = _PART_SIZE
 

@@ -153,7 +153,7 @@ class FilePublisher:
         staged_files.sweep(self.staging.child(self._own_name), names, up_to_epoch)
 
     def leave(self) -> None:
-        """Delete all that is staged, and directories that nobody uses any more: nobody will come back for it."""
+        """Delete all that is staged, and directories that are not used any more: they are not needed again."""
         self.sweep(set())
         staged_files.remove_if_empty(self.staging.child(self._own_name))
         staged_files.remove_if_empty(self.staging)

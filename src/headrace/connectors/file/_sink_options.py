@@ -104,7 +104,7 @@ def set_rolling_policy(builder: FileSink.BaseBuilder, options: TableOptions, kin
 
 
 def set_compaction(builder: FileSink.BaseBuilder, options: TableOptions) -> None:
-    """Say whether the files of a checkpoint are put together, and how large they become."""
+    """Say whether the files of a checkpoint are merged, and how large they become."""
     wanted = options.memory(_COMPACTED_SIZE)
     if not options.boolean(_COMPACTS, default=False):
         if wanted is not None:

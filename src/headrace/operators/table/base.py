@@ -194,7 +194,7 @@ def positions_in(keys: Ints, wanted: Ints) -> Ints:
 
 
 def with_numbers(keys: Ints, *numbers_: Ints) -> Ints:
-    """Return keys of rows that are told apart by a key and by numbers, such as the end of a slice."""
+    """Return keys of rows that are distinguished by a key and by numbers, such as the end of a slice."""
     return np.column_stack([keys, *numbers_])
 
 

@@ -145,7 +145,7 @@ def running(fold: np.ufunc, elements: Elements, block: Block) -> Elements:
 def reduced(fold: np.ufunc, elements: Elements, frames: Frames, nothing: Any) -> Elements:
     """Put the elements of each frame together.
 
-    Runs of 1, 2, 4, ... elements are put together for all places at once, and a frame is made of some of them. So it
+    Runs of 1, 2, 4, ... elements are combined for all places at once, and a frame is made of some of them. So it
     does not matter how long frames are, and no element that has left a frame has to be taken away again, which would
     not do for extremes, and leave traces in sums of floating point numbers.
     """
@@ -223,7 +223,7 @@ def codes_of(arrays: list[pa.Array]) -> Ints:
 
 
 def _hashable(array: pa.Array) -> pa.Array:
-    """Return values that can be told apart; arrays and rows by how they are written."""
+    """Return values that can be distinguished; arrays and rows by how they are written."""
     if not pa.types.is_nested(array.type):
         return array
     return pa.array([None if each is None else repr(each) for each in array.to_pylist()], pa.string())

@@ -162,7 +162,7 @@ class AggregateCalls:
     """The calls of an aggregation, with the bags that some of them need.
 
     With ``in_lists`` values that a call goes by are a part of its accumulator, and there are no bags. So it is for
-    ARRAY_AGG(DISTINCT ...) in any case: NULL is a value to it. ``merges`` says whether accumulators are put together.
+    ARRAY_AGG(DISTINCT ...) in any case: NULL is a value to it. ``merges`` says whether accumulators are combined.
     """
 
     def __init__(
@@ -282,7 +282,7 @@ class AggregateCalls:
         return merged
 
     def combine_groups(self, columns: Mapping[str, pa.Array], groups: Ints) -> dict[str, pa.Array]:
-        """Put the accumulators of groups together, whose rows stand beside each other; one row per group."""
+        """Put the accumulators of groups together, whose rows are adjacent; one row per group."""
         starts = np.flatnonzero(np.diff(groups, prepend=-1))
         ranks = np.arange(len(groups)) - np.repeat(starts, np.diff(np.append(starts, len(groups))))
         merged = {name: column.take(pa.array(starts)) for name, column in columns.items()}

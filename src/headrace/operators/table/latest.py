@@ -47,7 +47,7 @@ class LatestRowOperator:
     Args:
         declaration: What it is: a `Deduplicate` of insert-only rows, or a `ChangelogNormalize`.
         schema: The columns of its input.
-        keys: What rows are told apart by.
+        keys: What rows are distinguished by.
         time: A BIGINT column with event time; None: rows count in the order they come.
         keep_last: Whether the last row stays, not the first.
         has_kinds: Whether rows may say that a key is gone.

@@ -43,7 +43,7 @@ def make_aggregate(
 ) -> ColumnAccumulator:
     """Make what computes a call over rows as they come; arguments as of `make_accumulator`.
 
-    ``merges`` says whether accumulators are put together, for which functions of the user's may have no way.
+    ``merges`` says whether accumulators are combined, for which functions of the user's may have no way.
     """
     function = call.function.upper()
     if call.user is not None:

@@ -151,7 +151,7 @@ class OverOperator:
         return changes_table(schema, made, None if kinds is None else np.zeros(len(order), np.int8))
 
     def _known(self, keys: Ints, state: Mapping[str, SlotTable], time: EpochTime) -> KeyState:
-        """Return what state has put together of keys."""
+        """Return the combined values that state has of keys."""
         if not self._has_groups:
             return {}
         table = state[_GROUPS]

@@ -78,7 +78,7 @@ class SortedOverOperator:
         for over, measure in zip(self._declaration.calls, self._measures, strict=True):
             frames = block.frames(None, is_range=over.is_range, sees_peers=over.is_range)
             columns[over.call.result.name] = measure.of(block, frames, {}).result
-        # Copies of a row stand beside each other.
+        # Copies of a row are adjacent.
         is_other = np.ones(len(ordered.order), np.bool_)
         is_other[1:] = (ordered.order[1:] != ordered.order[:-1]) | (ordered.keys[1:] != ordered.keys[:-1])
         begins = np.flatnonzero(is_other)

@@ -67,7 +67,7 @@ class GroupMerge:
 
     Args:
         words: The columns that tell groups apart: whole numbers, or times.
-        aggregates: The function for each column that is put together.
+        aggregates: The function for each column that is combined.
     """
 
     words: tuple[str, ...]
@@ -157,14 +157,14 @@ class PackedInput:
 
     @property
     def merges(self) -> dict[int, GroupMerge]:
-        """How groups are put together after the exchange, by input; rows as they are need none."""
+        """How groups are combined after the exchange, by input; rows as they are need none."""
         program = self._program
         assert program is not None
         return {each.spec.side: each.merge for each in program.inputs if each.merge is not None}
 
     @property
     def is_grouped(self) -> bool:
-        """Whether rows are put together before they are sent."""
+        """Whether rows are combined before they are sent."""
         return any(spec.group_by is not None for spec in self.specs)
 
     @property

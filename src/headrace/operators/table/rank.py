@@ -252,7 +252,7 @@ def _identities(rows: KeptRows) -> npt.NDArray[np.void]:
 
 
 def _copies(rows: KeptRows) -> npt.NDArray[np.void]:
-    """The same, with copies of a row told apart: the first, the second, ..."""
+    """The same, with copies of a row distinguished: the first, the second, ..."""
     positions = np.lexsort((rows.order, rows.keys))
     keys, order = rows.keys[positions], rows.order[positions]
     is_other = np.ones(len(order), np.bool_)

@@ -137,7 +137,7 @@ class RowByRowOperator:
 
 
 def _one_by_one(spec: InputSpec) -> InputSpec:
-    """Have rows of a key not put together by Spark."""
+    """Have rows of a key not combined by Spark."""
     return spec if spec.group_by is None else replace(spec, group_by=(*spec.group_by, EVENT))
 
 

@@ -225,7 +225,7 @@ def _running_end(ends: Ints, keys: Ints) -> Ints:
         return ends
     lowest = int(ends.min())
     span = int(ends.max()) - lowest + 1
-    if span > (1 << 62) // (len(ends) + 1):  # times too far apart to be told apart by an offset
+    if span > (1 << 62) // (len(ends) + 1):  # times too far apart to be distinguished by an offset
         highest = ends.copy()
         for index in range(1, len(ends)):
             if keys[index] == keys[index - 1]:

@@ -36,7 +36,7 @@ class UserAggregate:
 
     @property
     def can_merge(self) -> bool:
-        """Whether accumulators can be put together."""
+        """Whether accumulators can be combined."""
         return not self.is_pandas and _defines(self.implementation, "merge")
 
     @property

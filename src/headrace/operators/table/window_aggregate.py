@@ -44,7 +44,7 @@ _ROWS, _COUNT = "rows", "read"
 #: Up to which time of the clock the windows of a slice were emitted. Savepoints have the column under this name.
 _EMITTED = "told"
 _START, _END = "slice_start", "slice_end"
-#: Values that calls go by are told apart by arguments and filter.
+#: Values that calls go by are distinguished by arguments and filter.
 _Place = tuple[tuple[str, ...], str | None]
 _KEPT = (ColumnType(_START, pa.int64(), is_key=True), ColumnType(_END, pa.int64(), is_key=True))
 
@@ -350,7 +350,7 @@ class WindowAggregateOperator:
 
     @property
     def _is_one_slice(self) -> bool:
-        """Whether a window is one slice, so that nothing of it is to be put together."""
+        """Whether a window is one slice, so that nothing of it is to be combined."""
         return self._slices is None or self._slices.spec.kind is WindowKind.TUMBLE
 
     @property

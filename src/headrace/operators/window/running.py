@@ -5,7 +5,7 @@
     window 2      |---------------------------------|
     window 3        |---------------------------------|
 
-The middle is put together once; before it, every suffix is; after it, slices are added as windows reach them. So a
+The middle is merged once; before it, every suffix is; after it, slices are added as windows reach them. So a
 window costs a few steps per key, however many slices it has. All of it is derived: it is dropped when a record changes
 a slice that went into it, and at the end of the epoch.
 """
@@ -37,7 +37,7 @@ class RunningWindow:
         self.forget()
 
     def forget(self) -> None:
-        """Drop what was put together."""
+        """Drop what was merged."""
         #: Suffixes of the front, by where they start.
         self._front: dict[int, Accumulators] = {}
         self._middle: Accumulators = {}

@@ -5,16 +5,16 @@
                                      |-----------|
                                          |------------|
 
-A record is added to its one slice, however many windows it lies in; a window is put together from its slices when the
-watermark passes its end. Where a window has many slices, runs of them are put together once and kept as blocks, so a
+A record is added to its one slice, however many windows it lies in; a window is merged from its slices when the
+watermark passes its end. Where a window has many slices, runs of them are merged once and kept as blocks, so a
 window is made of few pieces.
 
-Slices are put together in the order of time, not of arrival. Where a reduction keeps something of the first record, as
+Slices are merged in the order of time, not of arrival. Where a reduction keeps something of the first record, as
 ``sum`` does, that is still the one that came first: reduced values carry the number of their first record. A function
 for which the order of all records matters sees them slice by slice.
 
 What has fired is known from the watermark. After a change of parallelism a subtask may have key groups that were
-further than others; theirs is in the groups' marks, and until the watermark has caught up they are told apart.
+further than others; theirs is in the groups' marks, and until the watermark has caught up they are distinguished.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Queries that name columns of the row they stand beside: LATERAL (SELECT ...), and values such as (SELECT MAX(v) ...).
+"""Queries that name columns of the outer row: LATERAL (SELECT ...), and values such as (SELECT MAX(v) ...).
 
 Such a query is computed once for all rows. What it compares with the row becomes a condition of a join, and with `=`
 also a key of its groups, of its DISTINCT, or of its LIMIT:
@@ -39,7 +39,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Beside:
-    """A query that is ready to be joined with the row it stands beside."""
+    """A query that is ready to be joined with the outer row."""
 
     rows: LogicalNode
     #: Over `rows`, and columns of the row beside it.

@@ -88,7 +88,7 @@ def checked_operands(
 
 
 def _signature(function: UserFunction) -> inspect.Signature | None:
-    """What a Python function takes; None if nobody knows."""
+    """What a Python function takes; None if unknown."""
     implementation = function.implementation
     called = getattr(implementation, _METHODS.get(function.kind, "eval"), implementation)
     try:

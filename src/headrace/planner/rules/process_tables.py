@@ -16,7 +16,7 @@ __all__ = ["check_uids", "convert_process_table"]
 
 
 def check_uids(roots: Iterable[PhysicalNode]) -> None:
-    """Refuse two calls with the same uid: their state could not be told apart.
+    """Refuse two calls with the same uid: their state could not be distinguished.
 
     Raises:
         SqlValidationError: If there are such.

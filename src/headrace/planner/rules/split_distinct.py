@@ -4,7 +4,7 @@
     GroupAggregate(city)                    adds the counts up
 
 Calls with DISTINCT have to have the same argument, whose hash is the bucket: so equal values meet in one bucket, and
-what the buckets say can be put together. COUNT, SUM, MIN and MAX can; others are left as they are.
+what the buckets say can be combined. COUNT, SUM, MIN and MAX can; others are left as they are.
 """
 
 from __future__ import annotations

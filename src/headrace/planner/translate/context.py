@@ -193,7 +193,7 @@ def inputs_of(streams: Sequence[tuple[int, Stream]]) -> tuple[TableInput, ...]:
 def with_events(inputs: Sequence[tuple[int, Stream]]) -> list[tuple[int, Stream]]:
     """Number the rows of a node's inputs in the order they come: those of the first input first.
 
-    Rows that have a number keep it: those of two nodes that process the same rows have to be told apart alike.
+    Rows that have a number keep it: those of two nodes that process the same rows have to be distinguished alike.
     """
     made = []
     for ordinal, (side, stream) in enumerate(inputs):

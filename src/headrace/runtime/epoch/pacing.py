@@ -60,7 +60,7 @@ class EpochPacer:
 
     Args:
         settings: The options.
-        expected_rate: About how many records a subtask does in a second; None: nobody knows.
+        expected_rate: About how many records a subtask does in a second; None if unknown.
         may_be_slow: Whether functions of the user are called, which may take any time.
     """
 

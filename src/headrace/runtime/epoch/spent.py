@@ -1,6 +1,6 @@
 """What the tasks of a table job do in an epoch, by operator: the parts of their work, and how long they take.
 
-Scan: files are read into columns. Exchange: rows are waited for, which Spark brings. Decode: they are told apart by
+Scan: files are read into columns. Exchange: rows are waited for, which Spark brings. Decode: they are divided by
 input. State read: the copy of state catches up, rows are looked up. Compute: the operator itself. State write: changes
 are encoded and written. Encode: what comes out is packed, or handed to Spark. Idle: nothing of this.
 """

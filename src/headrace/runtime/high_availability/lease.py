@@ -75,7 +75,7 @@ class HighAvailabilitySettings:
     lease_ms: int
     #: Where results of jobs are kept; None for the usual place.
     results: str | None = None
-    #: Whether results are deleted when jobs have been cleaned up; None if nobody has said so.
+    #: Whether results are deleted when jobs have been cleaned up; None if that is not set.
     deletes_results: bool | None = None
 
     @classmethod

@@ -341,7 +341,7 @@ class SourceCoordinator:
     ) -> list[tuple[int, OpenSplit]]:
         """Deal open splits out to as many subtasks as there are now, in the order in which they were found.
 
-        Those that nobody has begun, of splits that are read one after the other, go back to the unassigned ones.
+        Those that were not begun, of splits that are read one after the other, go back to the unassigned ones.
         """
         found = sorted((entry for _, entry in entries), key=lambda entry: self._place(entry.split))
         if self._concurrent is not None:

@@ -52,7 +52,7 @@ class Pace:
         self._paused_at = self._now()
 
     def pieces(self, batch: Batch) -> Iterator[Batch]:
-        """Yield the batch, cut; columns that nobody has looked at stay whole."""
+        """Yield the batch, cut; columns that were not accessed stay whole."""
         count = len(batch)
         if not self._interval_s or count == 1 or type(batch) is not Batch:
             yield batch

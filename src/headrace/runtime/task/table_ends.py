@@ -57,7 +57,7 @@ class ScanTask:
 
         Args:
             plan: The epoch.
-            split: The column in which rows say which of the subtask's slices they are of; None if nobody asks.
+            split: The column in which rows say which of the subtask's slices they are of; None if it is not needed.
             spark_attempt: How often Spark has tried the task before.
         """
         self._attempt = TaskAttempt(plan, spark_attempt)

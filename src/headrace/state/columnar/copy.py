@@ -27,7 +27,7 @@ from headrace.state.sections import rows_in
 from headrace.state.stores.settings import COPY_ELSEWHERE
 from headrace.util.disk_space import watching_space
 
-#: Rows of a state file that are put together before they are written.
+#: Rows of a state file that are merged before they are written.
 _CHUNK_ROWS = 1 << 18
 #: A table with fewer rows than this is never made again for its dead ones.
 _FEW_SLOTS = 1 << 16

@@ -115,6 +115,7 @@ class TableJobs:
             conflicts=ConflictRules(get(options.UPSERT_MATERIALIZE), get(REQUIRE_ON_CONFLICT)),
             is_sharing=get(options.REUSE_SUB_PLAN),
             splitting=self.optimizations.splitting,
+            has_mini_batches=self.optimizations.mini_batch is True,
         )
 
     @property

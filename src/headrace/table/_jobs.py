@@ -40,6 +40,7 @@ from headrace.planner.translate import TranslationSettings, translate
 from headrace.table._adaptive_batch import batch_settings
 from headrace.table._connectors import TableConnectors
 from headrace.table._optimizations import Optimizations
+from headrace.table.table_config import checked_zone
 
 __all__ = ["TableJobs"]
 
@@ -289,20 +290,7 @@ def session_time_zone(configuration: Configuration) -> str:
     zone = configuration.get(options.LOCAL_TIME_ZONE)
     if zone == options.LOCAL_TIME_ZONE.default:
         zone = configuration.spark_settings().get("spark.sql.session.timeZone", "")
-    return _checked_zone(zone) if zone else _machine_zone()
-
-
-def _checked_zone(zone: str) -> str:
-    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
-
-    try:
-        ZoneInfo(zone)
-    except (ZoneInfoNotFoundError, ValueError):
-        raise SqlValidationError(
-            f"{options.LOCAL_TIME_ZONE.key}: unknown time zone {zone!r}",
-            hint="such as 'Europe/Berlin' or 'UTC'",
-        ) from None
-    return zone
+    return checked_zone(zone) if zone else _machine_zone()
 
 
 def _machine_zone() -> str:

@@ -81,10 +81,10 @@ def test_types_come_from_hints():
     def rows(value: int) -> Iterator[tuple[int, bytes]]:
         yield value, b""
 
-    assert str(one._function().result_type) == "BIGINT"
-    assert str(many._function().result_type) == "ARRAY<ROW<`f0` STRING, `f1` DOUBLE>>"
-    assert str(later._function().result_type) == "DATE"
-    assert str(rows._function().result_type) == "ROW<`f0` BIGINT, `f1` BYTES>"
+    assert one._function().result_type.summary() == "BIGINT"
+    assert many._function().result_type.summary() == "ARRAY<ROW<`f0` STRING, `f1` DOUBLE>>"
+    assert later._function().result_type.summary() == "DATE"
+    assert rows._function().result_type.summary() == "ROW<`f0` BIGINT, `f1` BYTES>"
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_views_are_lists_and_maps():
     counts.clear()
     assert words == ListView()
     assert counts == MapView()
-    assert str(DataTypes.MAP_VIEW(DataTypes.INT(), DataTypes.INT())) == "MAP_VIEW<INT, INT> NOT NULL"
+    assert DataTypes.MAP_VIEW(DataTypes.INT(), DataTypes.INT()).summary() == "MAP_VIEW<INT, INT> NOT NULL"
 
 
 # --- plans ----------------------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ def text_report(result: VerifyResult, job: JobGraph) -> str:
 
 
 def _difference_lines(difference: VerifyDifference, job: JobGraph) -> list[str]:
-    happened = difference.case.scenario.lines() or ["nothing else: the same run again"]
+    happened = difference.case.scenario.lines() or ["nothing was changed: the same run was repeated"]
     lines = [f"found: {difference.title}", f"  {difference.explanation}", "the run that differs:"]
     lines += [f"  {line}" for line in happened]
     lines.append("its input:")
@@ -183,7 +183,7 @@ def html_report(result: VerifyResult, job: JobGraph, test: str | None) -> str:
 
 
 def _difference_html(case: VerifyCase, difference: VerifyDifference, job: JobGraph) -> list[str]:
-    happened = case.scenario.lines() or ["nothing else: the same run again"]
+    happened = case.scenario.lines() or ["nothing was changed: the same run was repeated"]
     parts = [
         f"<h2>{html.escape(difference.title)}</h2><p>{html.escape(difference.explanation)}</p>",
         "<h3>The run that differs</h3>",

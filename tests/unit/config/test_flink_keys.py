@@ -142,6 +142,37 @@ def test_flinks_default_is_recognised_however_it_is_written():
     assert not is_flinks_default("jmx.server.port", "9000")
 
 
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("taskmanager.memory.process-size", "taskmanager.memory.process.size"),
+        (
+            "taskmanager.network.memory.buffer-debloat.enable",
+            "taskmanager.network.memory.buffer-debloat.enabled",
+        ),
+        ("heartbeat.time-out", "heartbeat.timeout"),
+        ("yarn.application.queues", "yarn.application.queue"),
+    ],
+)
+def test_a_misspelt_key_is_refused_with_the_one_that_was_meant(key, meant):
+    with pytest.raises(ConfigurationError, match=f"unknown configuration key '{key}'") as refused:
+        Configuration({key: "1"})
+    assert refused.value.hint == f"did you mean {meant!r}?"
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "flink.hadoop.fs.s3a.path.style.access",
+        "containerized.master.env.TZ",
+        "external-resource.gpu.param.discovery-script.args",
+        "akka.ask.timeout",
+    ],
+)
+def test_keys_that_flink_does_not_list_by_name_have_answers(key):
+    assert known_options().look_up(key).answer is not None
+
+
 def test_a_setting_of_spark_is_stronger_than_the_key_that_maps_to_it():
     config = Configuration({"yarn.application.queue": "a", "spark.yarn.queue": "b"})
     assert config.spark_settings() == {"spark.yarn.queue": "b"}

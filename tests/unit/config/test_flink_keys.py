@@ -12,8 +12,10 @@ from headrace.config.flink import RULES, AnswerKind, documented_keys, former_key
 from headrace.config.flink_docs import FLINK_PAGE, render_flink_keys
 from headrace.config.notices import new_notices
 from headrace.config.options.execution import TASK_CANCELLATION_INTERVAL
+from headrace.config.options.live import LOST_AFTER
 from headrace.config.registry import known_options
 from headrace.errors import ConfigurationError
+from headrace.runtime.job.settings import live_options
 
 #: What an operator would write for a key whose default says nothing.
 _EXAMPLES = {
@@ -267,6 +269,18 @@ def test_flinks_own_configuration_file_is_accepted():
     assert all(
         RULES.find(key) is None or RULES.find(key)[0].kind is not AnswerKind.REFUSED for key in shipped
     )
+
+
+def test_the_heartbeat_timeout_is_that_of_executors_and_of_live_subtasks():
+    assert live_options(Configuration({})).heartbeat_timeout_s == 50
+    assert "spark.network.timeout" not in Configuration({}).spark_settings(), "Spark's own default counts"
+    short = Configuration({"heartbeat.timeout": "20 s"})
+    assert live_options(short).heartbeat_timeout_s == 20
+    assert short.spark_settings()["spark.network.timeout"] == "20000ms"
+    own = Configuration({"heartbeat.timeout": "20 s", "headrace.live.heartbeat-timeout": "5 s"})
+    assert live_options(own).heartbeat_timeout_s == 5
+    with pytest.raises(ConfigurationError, match=r"heartbeat\.timeout: expected at least 100 ms; got '5 ms'"):
+        Configuration({"heartbeat.timeout": "5 ms"}).get(LOST_AFTER)
 
 
 def test_limits_of_cancellation_become_those_of_sparks_task_reaper():

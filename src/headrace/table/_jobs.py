@@ -201,7 +201,7 @@ class TableJobs:
         how = translate_batch if self.is_batch else translate
         nodes = how(plan, self.connectors, settings)
         lookups = LookupSettings(get(table_async.LOOKUP_CAPACITY), get(table_async.LOOKUP_TIMEOUT))
-        with_settings(nodes, self._async_settings, lookups)
+        with_settings(nodes, self._async_settings, self._async_table_settings, lookups)
         return nodes
 
     @property
@@ -222,6 +222,18 @@ class TableJobs:
             timeout=get(table_async.SCALAR_TIMEOUT),
             max_attempts=get(table_async.SCALAR_ATTEMPTS) if retries else 1,
             retry_delay=get(table_async.SCALAR_RETRY_DELAY),
+        )
+
+    @property
+    def _async_table_settings(self) -> AsyncSettings:
+        get = self.configuration.get
+        retries = get(table_async.TABLE_RETRIES) is table_async.RetryStrategy.FIXED_DELAY
+        return AsyncSettings(
+            max_concurrent=get(table_async.TABLE_CONCURRENCY),
+            timeout=get(table_async.TABLE_TIMEOUT),
+            max_attempts=1 + get(table_async.TABLE_MAX_RETRIES) if retries else 1,
+            retry_delay=get(table_async.TABLE_RETRY_DELAY),
+            timeout_key=table_async.TABLE_TIMEOUT.key,
         )
 
     def steps(self, plan: Plan) -> list[PhysicalTransformation]:

@@ -7,7 +7,7 @@ import functools
 import inspect
 import types
 import typing
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Final
@@ -263,7 +263,8 @@ def _hinted_rows(function: Any) -> list[DataType] | None:
 
 def _is_iterable(hint: Any) -> bool:
     origin = typing.get_origin(hint)
-    return inspect.isclass(origin) and issubclass(origin, Iterable) and not issubclass(origin, tuple | dict)
+    is_many = inspect.isclass(origin) and issubclass(origin, Iterable | AsyncIterable)
+    return is_many and not issubclass(origin, tuple | dict)
 
 
 def _return_hint(function: Any) -> Any:

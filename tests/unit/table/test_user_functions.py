@@ -19,7 +19,7 @@ from headrace.table import (
     TableEnvironment,
 )
 from headrace.table.expressions import call, col
-from headrace.table.udf import AsyncScalarFunction, TableFunction, udaf, udf, udtaf, udtf
+from headrace.table.udf import AsyncScalarFunction, udaf, udf, udtaf, udtf
 
 
 class Last(AggregateFunction):
@@ -197,20 +197,3 @@ def test_a_function_that_cannot_do_what_a_query_needs_is_refused_before_it_runs(
     )
     with pytest.raises(JobDefinitionError, match=r"last_ does not implement merge\(\)"):
         t_env.execute_sql("SELECT last_(v) FROM e GROUP BY SESSION(ts, INTERVAL '3' SECOND)")
-
-
-def test_an_asynchronous_table_function_is_refused_with_the_way_round() -> None:
-    async def rows(value: int) -> list[int]:
-        return [value]
-
-    async def yields(value: int) -> Any:
-        yield value
-
-    class Rows(TableFunction):
-        async def eval(self, value: int) -> Any:
-            return [value]
-
-    for function in (rows, yields, Rows()):
-        with pytest.raises(JobDefinitionError, match="cannot be asynchronous") as refused:
-            udtf(function, result_types=[DataTypes.INT()])
-        assert "UNNEST" in str(refused.value.hint)

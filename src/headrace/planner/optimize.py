@@ -143,7 +143,7 @@ def plan_job(
         SqlValidationError: If a sink cannot take the changes of its query.
     """
     sources = sources or InsertOnlySources()
-    made = []
+    made: list[PhysicalNode] = []
     for request in requests:
         rows = _with_modes(to_physical(optimize_logical(request.query)), sources)
         made.append(

@@ -346,6 +346,7 @@ class ResolvedSchema:
     def __str__(self) -> str:
         lines = self._lines
         if lines is None:
-            keys = [] if self._primary_key is None else [self._primary_key]
-            lines = [each.as_summary_string() for each in (*self._columns, *self._watermark_specs, *keys)]
+            lines = [each.as_summary_string() for each in self._columns]
+            lines += [each.as_summary_string() for each in self._watermark_specs]
+            lines += [self._primary_key.as_summary_string()] if self._primary_key else []
         return "(\n  " + ",\n  ".join(lines) + "\n)"

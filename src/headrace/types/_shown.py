@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 __all__ = ["ShownField", "ShownRow", "ShownType"]
 
@@ -39,9 +39,14 @@ class ShownField:
 
     __slots__ = ()
 
-    name: str
-    data_type: Any
-    description: str | None
+    if TYPE_CHECKING:  # fields are attributes, which nobody may set
+
+        @property
+        def name(self) -> str: ...
+        @property
+        def data_type(self) -> Any: ...
+        @property
+        def description(self) -> str | None: ...
 
     def __repr__(self) -> str:
         return f"RowField({self.name}, {self.data_type!r}, {self.description or '...'})"
@@ -55,7 +60,10 @@ class ShownRow(ShownType):
 
     __slots__ = ()
 
-    fields: tuple[ShownField, ...]
+    if TYPE_CHECKING:
+
+        @property
+        def fields(self) -> tuple[ShownField, ...]: ...
 
     def __repr__(self) -> str:
         return f"RowType({','.join(map(repr, self.fields))})"

@@ -39,6 +39,11 @@ class Batch:
     __hash__ = None  # type: ignore[assignment]  # a mutable carrier, never a key
 
 
+def part_of(batch: Batch, start: int, end: int) -> Batch:
+    """Return some of a batch's records, as a batch of rows."""
+    return Batch(batch.values[start:end], None if batch.timestamps is None else batch.timestamps[start:end])
+
+
 class Columns(Protocol):
     """Rows that are still columns."""
 

@@ -24,6 +24,7 @@ OF_PYFLINK = {
     "ObjectIdentifier": "the name of an object, and PyFlink's class for it",
     "PhysicalColumn": "as ComputedColumn",
     "StatementSet": "a bound statement, and PyFlink's class",
+    "WatermarkSpec": "as ComputedColumn",
     "TaskAttempt": "of a worker, and of the test kit's cluster",
 }
 

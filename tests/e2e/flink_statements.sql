@@ -55,7 +55,11 @@ SELECT id, id * 1.5 AS half_more, CAST(NULL AS STRING) AS no_name FROM numbers;
 
 SELECT id FROM few;
 
+SET 'table.exec.mini-batch.enabled' = 'false';
+
 SELECT COUNT(*) AS n FROM (VALUES (1), (2)) AS t(x);
+
+RESET 'table.exec.mini-batch.enabled';
 
 EXPLAIN SELECT id FROM few;
 

@@ -258,3 +258,43 @@ def test_insert_only_input_gives_the_same_rows_as_input_with_retractions(
             changes: list[Change] = [("+I", *row, 10 * number + place) for place, row in enumerate(epoch)]
             own, others = (each.run(changes) for each in harnesses)
             assert Counter(own) == Counter(others)
+
+
+def waiting(tmp_path: Path, **options: Any) -> Any:
+    declaration = DeduplicateDeclaration(ROW, keys=("k",), time="v", is_insert_only=True, **options)
+    return job(declaration, tmp_path, retracts=False)
+
+
+def test_the_first_row_by_event_time_is_emitted_when_the_watermark_has_passed_it(tmp_path: Path):
+    rows = waiting(tmp_path)
+    assert rows.run([("+I", "a", 5), ("+I", "a", 7), ("+I", "b", 9)], after=3) == []
+    assert rows.run([("+I", "a", 4), ("+I", "b", 10)], before=3, after=4) == [("+I", "a", 4)]
+    # Another row of "a" is a duplicate; the one of "b" that waits is due.
+    assert rows.run([("+I", "a", 6)], before=4, after=9) == [("+I", "b", 9)]
+    assert rows.run([("+I", "c", 12), ("+I", "a", 11)], before=9, after=20) == [("+I", "c", 12)]
+
+
+def test_rows_behind_the_watermark_are_late_for_the_first_of_their_key(tmp_path: Path):
+    rows = waiting(tmp_path)
+    assert rows.run([("+I", "a", 5), ("+I", "b", 2)], before=2, after=4) == []
+    assert rows.late == 1
+    assert rows.run([("+I", "a", 4)], before=4, after=9) == [("+I", "a", 5)]
+    assert rows.late == 2
+
+
+def test_first_rows_come_in_the_order_of_their_times_after_a_rescale(tmp_path: Path):
+    rows = waiting(tmp_path)
+    assert rows.run([("+I", "a", 5), ("+I", "b", 3)], after=1) == []
+    rows.rescale(2)
+    assert sorted(rows.run([("+I", "a", 6), ("+I", "b", 2)], before=1, after=9)) == [
+        ("+I", "a", 5),
+        ("+I", "b", 2),
+    ]
+    assert rows.run([("+I", "a", 10), ("+I", "b", 10)], before=9, after=20) == []
+
+
+def test_a_key_may_have_a_first_row_again_when_its_time_to_live_is_over(tmp_path: Path):
+    rows = waiting(tmp_path, ttl_ms=100)
+    assert rows.run([("+I", "a", 5)], after=5, now_ms=0) == [("+I", "a", 5)]
+    assert rows.run([("+I", "a", 8)], before=5, after=8, now_ms=50) == []
+    assert rows.run([("+I", "a", 9)], before=8, after=9, now_ms=150) == [("+I", "a", 9)]

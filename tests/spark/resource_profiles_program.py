@@ -14,6 +14,9 @@ from headrace.datastream import MapFunction, SlotSharingGroup, StreamExecutionEn
 OPTIONS = {
     "headrace.spark.master": "local-cluster[1,2,1024]",
     "parallelism.default": "2",
+    # The source has a slot of its own: three are needed, and the cores of the executor would be two.
+    "taskmanager.numberOfTaskSlots": "3",
+    "slot.request.timeout": "90 s",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.executor.extraJavaOptions": os.environ.get("SPARK_SUBMIT_OPTS", ""),

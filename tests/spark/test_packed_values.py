@@ -6,8 +6,8 @@ So do rows that go between streams and tables.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from datetime import datetime
+from collections.abc import AsyncIterator, Iterator
+from datetime import date, datetime
 
 import pandas as pd
 import pytest
@@ -18,7 +18,7 @@ from headrace.common.types import Row
 from headrace.errors import HeadraceError
 from headrace.spark.packet_stages import PacketStages
 from headrace.spark.table_session import TableSession
-from headrace.table import DataTypes, Schema, StreamTableEnvironment
+from headrace.table import AsyncTableFunction, DataTypes, Schema, StreamTableEnvironment
 from headrace.table.udf import udaf, udf, udtf
 from tests.conftest import EnvironmentFactory
 from tests.spark.support import run
@@ -221,6 +221,55 @@ def test_asynchronous_functions_are_called_on_the_way_of_packets(env: Environmen
     with (
         pytest.raises(HeadraceError, match="no 40"),
         t_env.execute_sql("SELECT looked_up(n) FROM numbers").collect() as found,
+    ):
+        list(found)
+
+
+@udtf(result_types=[DataTypes.INT(), DataTypes.STRING()])
+async def related(number: int) -> list[tuple[int, str]]:
+    await asyncio.sleep(0)
+    if number > 4:
+        raise ValueError(f"no {number}")
+    return [(at, f"of {number}") for at in range(number - 1)]
+
+
+@udtf(result_types=[DataTypes.DATE()])
+class Days(AsyncTableFunction):
+    async def eval(self, *args: int) -> AsyncIterator[date]:
+        for day in range(args[0]):
+            await asyncio.sleep(0)
+            yield date(2026, 1, 1 + day)
+
+
+def test_asynchronous_table_functions_are_called_with_and_without_packets(
+    env: EnvironmentFactory, packed: list[bool]
+):
+    t_env = StreamTableEnvironment.create(env(parallelism=1))
+    t_env.get_config().set("table.exec.async-table.retry-strategy", "NO_RETRY")
+    t_env.create_temporary_system_function("related", related)
+    t_env.create_temporary_system_function("days", Days)
+    t_env.create_temporary_view("numbers", t_env.from_elements([(1,), (3,), (2,), (40,)], ["n"]))
+    lateral = "SELECT n, a, b FROM numbers LEFT JOIN LATERAL TABLE(related(n)) AS r(a, b) ON TRUE WHERE n < 5"
+    with t_env.execute_sql(lateral).collect() as found:
+        rows = [tuple(row) for row in found]
+    assert rows == [(1, None, None), (3, 0, "of 3"), (3, 1, "of 3"), (2, 0, "of 2")]
+    assert packed
+    assert all(packed)
+    # Days are among the types that Spark SQL passes on.
+    with t_env.execute_sql(
+        "SELECT n, d FROM numbers, LATERAL TABLE(days(n)) AS r(d) WHERE n < 3"
+    ).collect() as found:
+        assert [tuple(row) for row in found] == [
+            (1, date(2026, 1, 1)),
+            (2, date(2026, 1, 1)),
+            (2, date(2026, 1, 2)),
+        ]
+    assert not all(packed)
+    with (
+        pytest.raises(HeadraceError, match="no 40"),
+        t_env.execute_sql(
+            "SELECT n, a FROM numbers, LATERAL TABLE(related(n)) AS r(a, b)"
+        ).collect() as found,
     ):
         list(found)
 

@@ -117,7 +117,7 @@ def test_a_planted_defect_is_found_and_printed_as_a_test(name: str, tmp_path: Pa
     assert result.exit_code == 1, result.output
     assert DEFECTS[name] in result.output
     assert ": 1 record\n" in result.output, "shrunk to the one record that it takes"
-    assert DEFECTS[name] in page.read_text(encoding="utf-8")
+    assert DEFECTS[name].removeprefix("a ") in page.read_text(encoding="utf-8")
     with pytest.raises(AssertionError, match="not in the plain run"):
         kept_test_of(result)()
 
@@ -258,7 +258,7 @@ def test_records_that_come_twice_are_tried_when_asked_for() -> None:
     result = verify("--duplicates", "--runs", "3", "--records", "8", str(ROOT / "examples" / "word_count.py"))
     assert result.exit_code == 1, result.output
     assert "a duplicate record is counted twice" in result.output
-    assert "records that come twice" in result.output
+    assert "some records arrive twice" in result.output
 
 
 @pytest.mark.spark

@@ -60,9 +60,10 @@ def check_growth(_: ReviewedJob, operator: ReviewedOperator) -> Iterator[CheckFi
     declaration = operator.declaration
     if isinstance(declaration, StatefulNode):
         has_keys = bool(getattr(declaration, "keys", True))  # GROUP BY nothing is one row
-        is_growing = (
-            isinstance(declaration, _GROWING_NODES) and has_keys and not declaration.goes_by_watermark
-        )
+        # Keys whose first row was emitted are kept, whatever the watermark is.
+        keeps_keys = isinstance(declaration, DeduplicateDeclaration) and declaration.waits
+        is_timeless = keeps_keys or not declaration.goes_by_watermark
+        is_growing = isinstance(declaration, _GROWING_NODES) and has_keys and is_timeless
         if is_growing and not declaration.ttl_ms:
             yield operator.finding("HR501", "rows of all keys are kept: table.exec.state.ttl is not set")
     elif isinstance(declaration, ReduceDeclaration):

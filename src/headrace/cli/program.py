@@ -17,6 +17,7 @@ import click
 
 from headrace import pyflink_alias
 from headrace.cli.errors import ExitCode
+from headrace.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from headrace.config import Configuration
@@ -100,10 +101,36 @@ def load_program(file: str | None, words: Sequence[str]) -> tuple[Program, list[
         ProgramError: If there is no such file, or it is no Python program.
     """
     if file is not None:
-        return _compile(file), list(words)
-    if not words:
+        program, arguments = file, list(words)
+    elif words:
+        program, *arguments = words
+    else:
         raise click.UsageError("give the path of the program, such as job.py")
-    return _compile(words[0]), list(words[1:])
+    _warn_of_options(arguments)
+    return _compile(program), arguments
+
+
+def _warn_of_options(arguments: Sequence[str]) -> None:
+    """Warn of configuration that comes after the program, and so is the program's."""
+    for number, word in enumerate(arguments):
+        text = "".join(arguments[number + 1 : number + 2]) if word == "-D" else word.removeprefix("-D")
+        key, equals, _ = text.partition("=")
+        if word.startswith("-D") and equals and _is_known(key):
+            click.echo(
+                f"warning: -D {key}=... comes after the program, so it is an argument of the program; to configure "
+                "headrace, write it before the program",
+                err=True,
+            )
+
+
+def _is_known(key: str) -> bool:
+    from headrace.config.registry import known_options
+
+    try:
+        known_options().look_up(key)
+    except ConfigurationError:
+        return False
+    return True
 
 
 def pyflink_names(configuration: Configuration, choice: bool | None) -> AbstractContextManager[None]:

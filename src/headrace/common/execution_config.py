@@ -110,7 +110,13 @@ class ExecutionConfig(OlderMethods):
         return self._get_millis(execution.TASK_CANCELLATION_TIMEOUT)
 
     def set_task_cancellation_timeout(self, timeout: int) -> Self:
-        """Set how long a cancelled task may take to end, in milliseconds; 0 waits forever."""
+        """Set how long a cancelled task may take to end, in milliseconds; 0 waits forever.
+
+        Raises:
+            ValueError: If it is negative.
+        """
+        if timeout < 0:
+            raise ValueError(f"timeout must be >= 0; got {timeout}")
         return self._set_millis(execution.TASK_CANCELLATION_TIMEOUT, timeout)
 
     def enable_force_kryo(self) -> Self:

@@ -161,10 +161,12 @@ class Row:
             raise ValueError(f"no field {name!r}; the fields are {', '.join(self._fields)}") from None
 
     def __call__(self, *args: Any) -> Row:
-        """Make a row whose field names are the values of this one."""
-        names = self._values
-        if len(args) != len(names):
-            raise ValueError(f"expected {len(names)} values for the fields {names}; got {len(args)}: {args}")
+        """Make a row whose field names are the values of this one; the last fields may be left out."""
+        names = self._values[: len(args)]
+        if len(args) > len(self._values):
+            raise ValueError(
+                f"expected {len(self._values)} values for the fields {self._values}; got {len(args)}: {args}"
+            )
         for name in names:
             if not isinstance(name, str):
                 raise TypeError(f"{self!r} cannot make rows: its values are not all field names")

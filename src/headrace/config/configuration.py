@@ -21,6 +21,7 @@ from typing import Any, Final, Self, TypeVar
 from headrace.config import file
 from headrace.config.cancellation import cancellation_settings
 from headrace.config.flink import AnswerKind, is_flinks_default
+from headrace.config.heartbeats import heartbeat_settings
 from headrace.config.memory_account import memory_settings
 from headrace.config.option import ConfigOption
 from headrace.config.references import has_reference, resolve
@@ -208,7 +209,10 @@ class Configuration:
         """
         own = {key: self._text(key) for key in self._keys() if self.registry.is_pass_through(key)}
         mapped = {key: value for key, value in self._mapped().items() if key.startswith("spark.")}
-        return dict(memory_settings(self)) | dict(cancellation_settings(self)) | mapped | own
+        options = (
+            dict(memory_settings(self)) | dict(cancellation_settings(self)) | dict(heartbeat_settings(self))
+        )
+        return options | mapped | own
 
     def process_variables(self) -> dict[str, str]:
         """Return environment variables that keys of Flink's stand for, such as JAVA_HOME for `env.java.home`."""

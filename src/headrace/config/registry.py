@@ -17,7 +17,7 @@ from functools import cache
 from typing import Any, Final
 
 from headrace.config import options
-from headrace.config.flink import RULES, Answer, AnswerKind, former_keys
+from headrace.config.flink import Answer, AnswerKind, answer_to, documented_keys, former_keys
 from headrace.config.option import ConfigOption
 from headrace.errors import ConfigurationError
 
@@ -114,7 +114,7 @@ class OptionRegistry:
         for each in self._maps:
             if key.startswith(each.key + "."):
                 return KnownKey(key, option=each, entry=key[len(each.key) + 1 :])
-        other = RULES.find(key)
+        other = answer_to(key)
         if other is not None:
             return KnownKey(key, answer=other[0], rest=other[1])
         current = former_keys().get(key)
@@ -124,7 +124,8 @@ class OptionRegistry:
 
     def nearest(self, key: str) -> str | None:
         """Name the known key that looks most like this one, if any does."""
-        matches = difflib.get_close_matches(key, self._options, n=1, cutoff=0.6)
+        known = {**self._options, **documented_keys()}
+        matches = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
         return matches[0] if matches else None
 
     def _advice(self, key: str) -> str:

@@ -37,3 +37,8 @@ class ProgramConfiguration(Configuration):
     def get(self, option: ConfigOption[T]) -> T:
         """Return the value that counts."""
         return self.layered().get(option)
+
+    def get_if_set(self, option: ConfigOption[T]) -> T | None:
+        """Return the value that counts; None if the option is set nowhere."""
+        layers = self.layered()
+        return layers.get(option) if layers.contains(option) else None

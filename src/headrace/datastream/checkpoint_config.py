@@ -61,6 +61,14 @@ class CheckpointConfig(OlderMethods):
         """Return whether records may count twice after a recovery."""
         return self._configuration.get(checkpointing.MODE)
 
+    def get_checkpointing_consistency_mode(self) -> CheckpointingMode:
+        """Return whether records may count twice after a recovery; they may before checkpointing is enabled."""
+        return (
+            self.get_checkpointing_mode()
+            if self.is_checkpointing_enabled()
+            else CheckpointingMode.AT_LEAST_ONCE
+        )
+
     def set_checkpointing_mode(self, checkpointing_mode: CheckpointingMode) -> Self:
         """Set whether records may count twice after a recovery."""
         return self._set(checkpointing.MODE, checkpointing_mode)
@@ -136,15 +144,15 @@ class CheckpointConfig(OlderMethods):
         return self._configuration.get(checkpointing.RETENTION)
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
-        """Whether unaligned checkpoints were asked for."""
-        return self._configuration.get(checkpointing.UNALIGNED)
+        """Whether barriers may overtake records; as in Flink, not before checkpointing is enabled."""
+        return self.is_checkpointing_enabled() and self._configuration.get(checkpointing.UNALIGNED)
 
     def enable_unaligned_checkpoints(self, enabled: bool = True) -> Self:
-        """Accepted without effect: barriers are the ends of epochs, so alignment takes no time."""
+        """Let barriers overtake records in live jobs. In epochs nothing has to be aligned."""
         return self._set(checkpointing.UNALIGNED, enabled)
 
     def disable_unaligned_checkpoints(self) -> Self:
-        """Accepted without effect: barriers are the ends of epochs, so alignment takes no time."""
+        """Keep barriers behind the records before them."""
         return self.enable_unaligned_checkpoints(False)
 
     def set_aligned_checkpoint_timeout(self, alignment_timeout: Duration) -> Self:

@@ -15,6 +15,16 @@ __all__ = [
 ]
 
 
+def java_path(path: str) -> str:
+    """Return a path as Java shows it.
+
+    Example:
+        >>> java_path("file:///var/checkpoints"), java_path("s3://bucket/checkpoints")
+        ('file:/var/checkpoints', 's3://bucket/checkpoints')
+    """
+    return "file:/" + path.removeprefix("file:///") if path.startswith("file:///") else path
+
+
 class CheckpointStorage:
     """Where checkpoints are kept."""
 
@@ -101,7 +111,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
 
     def get_checkpoint_path(self) -> str:
         """Return where checkpoints are written."""
-        return self._path
+        return java_path(self._path)
 
     def get_savepoint_path(self) -> str | None:
         """Return None: the configuration says where savepoints go."""
@@ -112,8 +122,8 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         return self._threshold
 
     def get_write_buffer_size(self) -> int:
-        """Return the size of a write buffer; never less than the threshold."""
-        return max(self._buffer, self._threshold)
+        """Return the size of a write buffer."""
+        return self._buffer
 
     def to_dict(self) -> dict[str, str]:
         """Return the choice as keys and values of the configuration."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 
 from headrace.common._missing import missing_names
 from headrace.common.execution_config import ExecutionConfig
-from headrace.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation
+from headrace.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation, Types
 from headrace.common.watermark_strategy import WatermarkStrategy
 from headrace.connectors.base import Sink
 from headrace.datastream._checks import (
@@ -137,8 +137,12 @@ class DataStream(OperatorSettings):
         self._operator("set_max_parallelism").max_parallelism = maximum
         return self
 
-    def get_type(self) -> TypeInformation | None:
-        """Return the declared type of the records; None if none was declared."""
+    def get_type(self) -> TypeInformation:
+        """Return the declared type of the records; that of pickled objects if none was declared."""
+        return self._declared_type or Types.PICKLED_BYTE_ARRAY()
+
+    @property
+    def _declared_type(self) -> TypeInformation | None:
         return self._transformation.output_type
 
     def get_execution_environment(self) -> StreamExecutionEnvironment:
@@ -206,7 +210,7 @@ class DataStream(OperatorSettings):
             func: A callable of a record, or a FilterFunction.
         """
         check_function("filter", func, FilterFunction, arguments=("value",))
-        return self._transform("Filter", FilterDeclaration(func), self.get_type())
+        return self._transform("Filter", FilterDeclaration(func), self._declared_type)
 
     def process(self, func: Any, output_type: TypeInformation | None = None) -> DataStream:
         """Run a process function, which sees each record with its time and can write to side outputs.
@@ -226,7 +230,7 @@ class DataStream(OperatorSettings):
         """
         return self._transform(
             "Projection",
-            ProjectDeclaration(Projection(field_indexes, self.get_type())),
+            ProjectDeclaration(Projection(field_indexes, self._declared_type)),
             self._projected(field_indexes),
         )
 
@@ -243,7 +247,7 @@ class DataStream(OperatorSettings):
                 hint="make one with WatermarkStrategy.for_bounded_out_of_orderness(...)",
             )
         return self._transform(
-            "Timestamps/Watermarks", TimestampsDeclaration(watermark_strategy), self.get_type()
+            "Timestamps/Watermarks", TimestampsDeclaration(watermark_strategy), self._declared_type
         )
 
     def _transform(
@@ -262,7 +266,7 @@ class DataStream(OperatorSettings):
         return DataStream(environment, step)
 
     def _projected(self, field_indexes: tuple[int, ...]) -> TypeInformation | None:
-        match self.get_type():
+        match self._declared_type:
             case TupleTypeInfo() as known:
                 types = known.get_field_types()
                 return TupleTypeInfo([types[index] for index in field_indexes])
@@ -300,7 +304,7 @@ class DataStream(OperatorSettings):
             if not isinstance(other, DataStream):
                 raise JobDefinitionError(f"union(): expected streams, got {kind_and_value(other)}")
             self._check_environment("union", other)
-            mine, theirs = self.get_type(), other.get_type()
+            mine, theirs = self._declared_type, other._declared_type
             if mine is not None and theirs is not None and mine != theirs:
                 raise TypeInferenceError(
                     f"union(): the streams have different types, {mine.summary()} and {theirs.summary()}",
@@ -308,7 +312,7 @@ class DataStream(OperatorSettings):
                 )
         step = UnionTransformation(
             id=self._environment._next_id(),
-            output_type=self.get_type(),
+            output_type=self._declared_type,
             streams=(self._transformation, *(each._transformation for each in streams)),
         )
         return DataStream(self._environment, step)
@@ -465,7 +469,7 @@ class DataStream(OperatorSettings):
     def _partitioned(self, partitioner: EdgePartitioner) -> PartitionTransformation:
         return PartitionTransformation(
             id=self._environment._next_id(),
-            output_type=self.get_type(),
+            output_type=self._declared_type,
             input=self._transformation,
             partitioner=partitioner,
         )
@@ -552,7 +556,7 @@ class DataStream(OperatorSettings):
         step = SinkTransformation(
             id=self._environment._next_id(),
             name=name,
-            declaration=SinkDeclaration(sink.for_type(self.get_type())),
+            declaration=SinkDeclaration(sink.for_type(self._declared_type)),
             input=self._transformation,
         )
         self._environment._add_operator(step)

@@ -88,7 +88,9 @@ class KeyedStream(rolling.FieldAggregations, DataStream):
             func: A callable of a record, or a FilterFunction.
         """
         check_function("filter", func, FilterFunction, arguments=("value",))
-        return self._transform("Filter", KeyedFilterDeclaration(func, self._key_selector), self.get_type())
+        return self._transform(
+            "Filter", KeyedFilterDeclaration(func, self._key_selector), self._declared_type
+        )
 
     def process(self, func: Any, output_type: TypeInformation | None = None) -> DataStream:
         """Run a process function with keyed state and timers.
@@ -142,14 +144,14 @@ class KeyedStream(rolling.FieldAggregations, DataStream):
         return IntervalJoin(self, other_stream)
 
     def _accumulate(self, kind: rolling.AccumulateType, position: rolling.Position) -> DataStream:
-        position = rolling.check_position(kind, position, self.get_type())
+        position = rolling.check_position(kind, position, self._declared_type)
         name = "".join(word.capitalize() for word in kind.name.split("_"))  # MinBy
         return self._reduce(name, rolling.FieldAggregation(kind, position))
 
     def _reduce(self, name: str, function: Any) -> DataStream:
         # Whether only final results are emitted depends on the runtime mode, which the stream graph decides.
         declaration = ReduceDeclaration(function, self._key_selector, emits_final_only=False)
-        return self._transform(name, declaration, self.get_type())
+        return self._transform(name, declaration, self._declared_type)
 
     def _operator(self, call: str) -> PhysicalTransformation:
         raise JobDefinitionError(

@@ -77,8 +77,8 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         return list(self._paths)
 
     def is_incremental_checkpoints_enabled(self) -> bool:
-        """Whether incremental checkpoints were asked for, as by default."""
-        return self._is_incremental is not False
+        """Whether this backend was asked for incremental checkpoints; what the configuration says is not known here."""
+        return self._is_incremental is True
 
     def set_predefined_options(self, options: PredefinedOptions) -> Self:
         """Choose a bundle of settings."""

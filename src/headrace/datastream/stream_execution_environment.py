@@ -37,6 +37,7 @@ from headrace.datastream._program_configuration import ProgramConfiguration
 from headrace.datastream._typed_elements import typed_elements
 from headrace.datastream.cached_data_stream import check_mode, release_caches, settle_caches
 from headrace.datastream.checkpoint_config import CheckpointConfig
+from headrace.datastream.checkpoint_storage import java_path
 from headrace.datastream.checkpointing_mode import CheckpointingMode
 from headrace.datastream.data_stream import DataStream
 from headrace.datastream.execution_context import ExecutionContext
@@ -227,8 +228,8 @@ class StreamExecutionEnvironment(OlderMethods):
         return self._checkpoint_config.get_checkpointing_mode()
 
     def get_checkpointing_consistency_mode(self) -> CheckpointingMode:
-        """Return whether results are exactly right after a recovery."""
-        return self.get_checkpointing_mode()
+        """Return whether results are exactly right after a recovery: never before checkpointing is enabled."""
+        return self._checkpoint_config.get_checkpointing_consistency_mode()
 
     def set_state_backend(self, state_backend: StateBackend) -> StreamExecutionEnvironment:
         """Choose where keyed state lives between epochs: PyFlink 1's way to set `state.backend.type`.
@@ -257,9 +258,9 @@ class StreamExecutionEnvironment(OlderMethods):
         """Accepted without effect: every epoch writes its changes, and only them."""
         return self._set(state.CHANGELOG, enabled)
 
-    def is_changelog_state_backend_enabled(self) -> bool:
-        """Whether it was enabled."""
-        return self._configuration.get(state.CHANGELOG)
+    def is_changelog_state_backend_enabled(self) -> bool | None:
+        """Whether it was enabled; None if nothing was said about it."""
+        return self._configuration.get_if_set(state.CHANGELOG)
 
     def set_default_savepoint_directory(self, directory: str) -> StreamExecutionEnvironment:
         """Set where savepoints go if the command names no place."""
@@ -267,11 +268,12 @@ class StreamExecutionEnvironment(OlderMethods):
 
     def get_default_savepoint_directory(self) -> str | None:
         """Return where savepoints go if the command names no place."""
-        return self._configuration.get(checkpointing.SAVEPOINT_DIRECTORY)
+        directory = self._configuration.get(checkpointing.SAVEPOINT_DIRECTORY)
+        return None if directory is None else java_path(directory)
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
-        """Whether barriers may overtake records; without effect, alignment takes no time here."""
-        return self._configuration.get(checkpointing.UNALIGNED)
+        """Whether barriers may overtake records; as in Flink, not before checkpointing is enabled."""
+        return self.get_checkpoint_config().is_unaligned_checkpoints_enabled()
 
     def is_force_unaligned_checkpoints(self) -> bool:
         """Whether barriers may overtake records in iterations, too; without effect."""

@@ -230,7 +230,7 @@ def _number_reader(field: Any, data_type: t.DataType) -> _Convert:
 
     def number_of(number: int) -> int:
         if number >> (bits - 1) not in (0, -1):
-            raise ValueError(f"{field.full_name}: {number} does not fit {data_type}")
+            raise ValueError(f"{field.full_name}: {number} does not fit {data_type.summary()}")
         return number
 
     return number_of

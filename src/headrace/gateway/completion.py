@@ -45,20 +45,26 @@ _BEFORE_TABLES: Final = re.compile(
 )
 
 
-def candidates(t_env: TableEnvironment, statement: str, position: int) -> list[str]:
+def candidates(
+    t_env: TableEnvironment, statement: str, position: int, *, has_full_names: bool = False
+) -> list[str]:
     """Return the words that the one before a position may become, in alphabetical order.
 
     Args:
         t_env: Knows tables and functions.
         statement: The text so far.
         position: How many of its characters are before the cursor.
+        has_full_names: Whether a table that has to follow gets the names of its catalog and database, as in Flink's
+            gateway.
     """
     before = statement[: max(0, min(position, len(statement)))]
     match = _WORD.search(before)
     word = match.group() if match else ""
     following = _following(before[: len(before) - len(word)])
+    start = word.upper()
+    tables: list[str] = []
     if _BEFORE_TABLES.search(before):
-        known = [*following, *t_env.list_tables(), *t_env.list_views()]
+        known, tables = following, _tables(t_env, start, has_full_names)
     elif following:
         known = following
     else:
@@ -71,14 +77,25 @@ def candidates(t_env: TableEnvironment, statement: str, position: int) -> list[s
             *(each.upper() for each in t_env.list_functions()),
         ]
         known += _columns(t_env, statement)
-    start = word.upper()
-    return sorted({each for each in known if each.upper().startswith(start)})[:_MOST]
+    return sorted({*tables, *(each for each in known if each.upper().startswith(start))})[:_MOST]
 
 
 def _following(before: str) -> list[str]:
     """Return the words that continue with the beginning of a statement; none if it has only begun."""
     words = before.rpartition(";")[2].upper().split()
     return [each[len(words)] for each in _STATEMENTS if words and each[: len(words)] == tuple(words) != each]
+
+
+def _tables(t_env: TableEnvironment, start: str, has_full_names: bool) -> list[str]:
+    """Return the tables of the current database whose name, or full name, begins with a word in capitals."""
+    place = f"{t_env.get_current_catalog()}.{t_env.get_current_database()}."
+    found = []
+    for name in t_env.list_tables():
+        if name.upper().startswith(start):
+            found.append(place + name if has_full_names else name)
+        elif (place + name).upper().startswith(start):
+            found.append(place + name)
+    return found
 
 
 def _columns(t_env: TableEnvironment, statement: str) -> list[str]:

@@ -2,7 +2,7 @@
 
     PENDING -> RUNNING -> FINISHED   the statement was carried out: rows can be fetched, of a query as they come
                   |-----> ERROR      it failed; so does fetching
-                  |-----> CANCELED   a client has cancelled it
+                  |-----> CANCELED   a client has cancelled it before it was carried out
     any of them --------> CLOSED     a client, or the end of its session, has closed it
 
 A portion has a token. Asking for the same token again repeats the portion, so a client whose connection broke loses no
@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
@@ -185,6 +185,8 @@ class StatementOperation:
         elif self._error is not None:
             raise self._error
         elif self._is_read_out:
+            # The client has the last rows, as it asks for the next ones: they are not repeated, as in Flink.
+            self._portion = None if self._portion is None else replace(self._portion, rows=())
             return Portion(PortionKind.EOS, None, result=self._result)
         else:
             rows = ()
@@ -193,21 +195,27 @@ class StatementOperation:
         return self._portion
 
     def cancel(self) -> None:
-        """Stop the statement. The job of a query ends; a job that an INSERT has started continues."""
-        self._end(StatementStatus.CANCELED)
+        """Stop a statement that is being carried out; close() ends a query whose rows can be fetched.
+
+        Raises:
+            GatewayError: It is no longer being carried out.
+        """
+        with self._changed:
+            if self.is_over:
+                raise GatewayError(
+                    f"operation {self.handle} is {self._status.value} and cannot be cancelled",
+                    hint="close it: that also ends the job of a query",
+                )
+            self._status = StatementStatus.CANCELED
+            self._is_read_out = True
+            self._changed.notify_all()
 
     def close(self) -> None:
-        """Stop the statement and forget its rows."""
-        self._end(StatementStatus.CLOSED)
-
-    def _end(self, status: StatementStatus) -> None:
+        """Stop the statement and forget its rows. The job of a query ends; that of an INSERT continues."""
         with self._changed:
-            if self._status is StatementStatus.CLOSED or (
-                status is StatementStatus.CANCELED
-                and self._status in {StatementStatus.CANCELED, StatementStatus.ERROR}
-            ):
+            if self._status is StatementStatus.CLOSED:
                 return
-            self._status = status
+            self._status = StatementStatus.CLOSED
             self._waiting.clear()
             result = self._result
             is_read_out, self._is_read_out = self._is_read_out, True

@@ -163,10 +163,16 @@ class GatewaySession:
         if error is not None:
             raise error
 
-    def complete(self, statement: str, position: int) -> list[str]:
-        """Return what the word before a position may become."""
+    def complete(self, statement: str, position: int, *, has_full_names: bool = False) -> list[str]:
+        """Return what the word before a position may become.
+
+        Args:
+            statement: The text so far.
+            position: How many of its characters are before the cursor.
+            has_full_names: Whether names of tables begin with those of catalog and database.
+        """
         with self._turn:
-            return candidates(self._t_env, statement, position)
+            return candidates(self._t_env, statement, position, has_full_names=has_full_names)
 
     def close_operation(self, handle: str) -> None:
         """End an operation and forget it; one that is not known has been forgotten already."""

@@ -206,9 +206,9 @@ def empty_result_predicate(result: Sequence[Any]) -> bool:
     return not result
 
 
-def has_exception_predicate(error: Exception) -> bool:
+def has_exception_predicate(error: Exception | None) -> bool:
     """Retry after every error."""
-    return True
+    return error is not None
 
 
 def exception_type_predicate(error: Exception, expected_error_type: type[Exception]) -> bool:

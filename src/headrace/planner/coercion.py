@@ -78,7 +78,7 @@ def common_type(types: Sequence[t.DataType]) -> t.DataType | None:
 
     >>> from headrace.types import DataTypes
     >>> common_type([DataTypes.INT(False), DataTypes.DECIMAL(10, 2)])
-    DECIMAL(12, 2)
+    DecimalType(12, 2, true)
     """
     nullable = any(one.is_nullable for one in types)
     known = [one for one in types if not isinstance(one, t.NullType)]

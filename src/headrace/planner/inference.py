@@ -95,8 +95,7 @@ def _changes(node: PhysicalNode, below: Sequence[ChangelogMode]) -> ChangelogMod
         case Rank():
             return INSERT_ONLY if node.written_as == "Limit" and below[0].is_insert_only else UPSERT
         case Deduplicate():
-            # By event time a row that comes later may still be the first, as in Flink with mini-batches.
-            is_final = not node.keep_last and not node.is_rowtime and below[0].is_insert_only
+            is_final = not node.keep_last and (node.waits or not node.is_rowtime) and below[0].is_insert_only
             return INSERT_ONLY if is_final else UPSERT
         case ChangelogNormalize():
             return UPSERT

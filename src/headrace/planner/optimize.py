@@ -18,6 +18,7 @@ from headrace.planner.keys import Keys, infer_keys
 from headrace.planner.logical import Field, LogicalNode, OnConflict, Scan, Schema
 from headrace.planner.physical import (
     ChangelogNormalize,
+    Deduplicate,
     PhysicalNode,
     Rank,
     RankStrategy,
@@ -125,6 +126,7 @@ def plan_job(
     conflicts: ConflictRules = ConflictRules(),  # noqa: B008 - frozen
     is_sharing: bool = True,
     splitting: SplitAggregation = NOT_SPLIT,
+    has_mini_batches: bool = False,
 ) -> Plan:
     """Plan queries that run as one job.
 
@@ -134,13 +136,14 @@ def plan_job(
         conflicts: What holds where the primary key of a sink is not the query's own key.
         is_sharing: Whether equal parts of the queries run once.
         splitting: How aggregations with DISTINCT are split.
+        has_mini_batches: Whether somebody has asked for them: then the first row by event time may change, as in Flink.
 
     Raises:
         UnsupportedFeatureError: If there is no operator for something they ask for.
         SqlValidationError: If a sink cannot take the changes of its query.
     """
     sources = sources or InsertOnlySources()
-    made = []
+    made: list[PhysicalNode] = []
     for request in requests:
         rows = _with_modes(to_physical(optimize_logical(request.query)), sources)
         made.append(
@@ -155,6 +158,8 @@ def plan_job(
                 place=request.place,
             )
         )
+    if not has_mini_batches:
+        made = list(_rebuilt(made, _waiting))
     roots = _with_strategies(split_distinct(made, splitting))
     if is_sharing:
         roots = share(roots)
@@ -163,6 +168,13 @@ def plan_job(
     roots = tuple(with_conflicts(root, keys, conflicts) for root in roots)
     keys = infer_keys(roots)
     return Plan(tuple(requests), roots, keys, infer_changelogs(roots, keys))
+
+
+def _waiting(node: PhysicalNode) -> PhysicalNode:
+    """Let deduplications that keep the first row by event time wait for the watermark."""
+    if isinstance(node, Deduplicate) and node.is_rowtime and not node.keep_last:
+        return replace(node, waits=True)
+    return node
 
 
 def _with_modes(root: PhysicalNode, sources: SourceModes) -> PhysicalNode:

@@ -455,6 +455,9 @@ class Deduplicate(OneInput):
     time_index: int
     keep_last: bool
     is_rowtime: bool
+    #: Whether the first row by event time of rows that are only inserted is emitted when the watermark has passed it.
+    #: Then it never changes, as in Flink without mini-batches; else an earlier row may take its place.
+    waits: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

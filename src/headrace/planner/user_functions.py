@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 from headrace.catalog.functions import FunctionKind, UserFunction
 from headrace.operators.table.opened_functions import (
     OpenedAsyncFunction,
+    OpenedAsyncTableFunction,
     OpenedFunction,
     OpenedTableFunction,
 )
@@ -16,6 +18,12 @@ from headrace.planner.opened_lookups import LookupCall, OpenedLookup
 from headrace.types.logical import ArrayType, RowType
 
 __all__ = ["aggregate_of", "callable_of", "is_pandas"]
+
+
+def is_asynchronous(implementation: Any) -> bool:
+    """Whether a function, or its `eval`, is ``async def``."""
+    called = getattr(implementation, "eval", implementation)
+    return inspect.iscoroutinefunction(called) or inspect.isasyncgenfunction(called)
 
 
 def is_pandas(function: UserFunction) -> bool:
@@ -34,7 +42,8 @@ def callable_of(function: UserFunction) -> Callable[..., Any]:
     if function.kind is FunctionKind.TABLE:
         result = function.result_type
         assert isinstance(result, RowType)
-        return OpenedTableFunction(implementation, function.name, len(result.field_names()))
+        made = OpenedAsyncTableFunction if is_asynchronous(implementation) else OpenedTableFunction
+        return made(implementation, function.name, len(result.field_names()))
     if hasattr(implementation, "eval"):
         return OpenedFunction(implementation)
     called: Callable[..., Any] = implementation

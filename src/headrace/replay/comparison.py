@@ -58,7 +58,7 @@ def _differences(
             yield f"state of {session.operator_name(operator_id)}", message
     for operator_id in sorted({*recorded.operator_state, *report.operator_state}):
         if recorded.operator_state.get(operator_id) != report.operator_state.get(operator_id):
-            yield f"operator state of {session.operator_name(operator_id)}", "it is not the same"
+            yield f"operator state of {session.operator_name(operator_id)}", "it differs"
     for field in (
         "records_in",
         "records_out",
@@ -74,7 +74,7 @@ def _differences(
     if replayed.missing:
         yield "input", f"{replayed.missing} buffers that the job sent were not sent in the replay"
     if replayed.is_clock_exhausted:
-        yield "clock", "it was read more often than when the job ran"
+        yield "clock", "the replay read it more often than the job did"
 
 
 def _sink_differences(hashes: bytes, records: list[tuple[Any, int | None]]) -> Iterator[str]:
@@ -87,7 +87,7 @@ def _sink_differences(hashes: bytes, records: list[tuple[Any, int | None]]) -> I
         if digest != digest_of(*record)
     ]
     for number in differing[:_NAMED]:
-        yield f"record {number} is {shorten(records[number - 1][0])}; the job wrote another one"
+        yield f"record {number} is {shorten(records[number - 1][0])}; the job wrote a different one"
     if len(differing) > _NAMED:
         yield f"{len(differing) - _NAMED} more records differ"
 
@@ -97,14 +97,14 @@ def _state_differences(
 ) -> Iterator[str]:
     before, now = recorded.changes.get(operator_id), report.changes.get(operator_id)
     if before is None or now is None:
-        yield "changed by the job only" if now is None else "changed by the replay only"
+        yield "only the job changed it" if now is None else "only the replay changed it"
         return
     kept = session.recording.copy_of(before.path)
     if read_file(kept) == read_file(now.path):
         return
     entries, replayed = _entries(kept), _entries(now.path)
     if entries is None or replayed is None:
-        yield "its rows are not the same"
+        yield "its rows differ"
         return
     differing = [key for key in sorted({*entries, *replayed}) if entries.get(key) != replayed.get(key)]
     for state, key in differing[:_NAMED]:

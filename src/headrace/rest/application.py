@@ -125,12 +125,12 @@ class RestApplication:
         path, _, query = target.partition("?")
         try:
             path, version = _normalized(path)
-            request = Request(method, path, headers=headers, client=client)
+            request = Request(method, path, headers=headers, client=client, version=version)
             if self._page.has(method, path):
                 self._guard.check_place(request)
                 return self._page.answer(method, path, headers)
             self._guard.check(request)
-            endpoint, params = self._router.find(method, path)
+            endpoint, params = self._router.find(method, path, version)
             if endpoint.is_changing_get:
                 self._guard.check_changing_get(request)
             pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=50, errors="replace")
@@ -228,7 +228,7 @@ def too_large(most: int) -> Response:
     return error_response(413, f"The body is too large: the limit is {most} bytes.", headers=_HEADERS)
 
 
-def _normalized(path: str) -> tuple[str, int]:
+def _normalized(path: str) -> tuple[str, int | None]:
     """Return a path without the version, decoded once, and the version. Only the SQL gateway has others than 1.
 
     Raises:
@@ -238,5 +238,5 @@ def _normalized(path: str) -> tuple[str, int]:
     if "\0" in decoded or "\\" in decoded or any(part in {".", ".."} for part in decoded.split("/")):
         raise RestError(400, "Bad request: the path contains '.', '..', a backslash or a NUL.")
     versioned = _VERSION.match(decoded)
-    version = int(versioned[1]) if versioned else 1
+    version = int(versioned[1]) if versioned else None
     return (decoded[3:] if versioned else decoded).rstrip("/") or "/", version

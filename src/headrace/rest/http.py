@@ -34,8 +34,8 @@ class Request:
     body: bytes = b""
     #: The client's address.
     client: str = ""
-    #: Of the protocol, as the path says; 1 if it does not.
-    version: int = 1
+    #: Of the protocol, as the path says; None if it does not.
+    version: int | None = None
 
     @property
     def content_type(self) -> str:

@@ -51,6 +51,8 @@ class QueryParameters:
     schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "string"})
     #: Values that are not in the document, and that the handler refuses in its own words.
     told_by_handler: tuple[str, ...] = ()
+    #: Whether capitals and small letters are the same.
+    ignores_case: bool = False
 
     def check(self, values: Sequence[str]) -> None:
         """Make sure that what was given is what the document says.
@@ -74,7 +76,7 @@ class QueryParameters:
             is_number = value.isascii() and value.isdigit() and len(value) <= _MOST_DIGITS
             return is_number and schema.get("minimum", 0) <= int(value) <= schema.get("maximum", 10**18)
         if "enum" in schema:
-            return value in schema["enum"]
+            return (value.upper() if self.ignores_case else value) in schema["enum"]
         return "pattern" not in schema or re.fullmatch(schema["pattern"], value) is not None
 
     def _expected(self) -> str:
@@ -108,12 +110,18 @@ class Endpoint:
     is_changing_get: bool = False
     #: Whether the body is a job rather than JSON, and may be large.
     takes_job: bool = False
+    #: The versions of the SQL gateway's protocol that have it; None: all.
+    versions: frozenset[int] | None = None
     #: Returns what the answer depends on, for one that is asked for often: while that is the same, so is the answer.
     depends_on: Callable[[RestContext], object] | None = field(default=None, repr=False)
 
     @property
     def is_about_a_job(self) -> bool:
         return self.path.startswith("/jobs/{jobid}")
+
+    def is_of(self, version: int | None) -> bool:
+        """Whether a version of the protocol has it; a path without a version leads to all endpoints."""
+        return version is None or self.versions is None or version in self.versions
 
 
 class _Node:
@@ -147,8 +155,13 @@ class RouteTable:
             raise ValueError(f"two endpoints for {endpoint.method} {endpoint.path}")
         node.endpoints[endpoint.method] = endpoint
 
-    def find(self, method: str, path: str) -> tuple[Endpoint, dict[str, str]]:
+    def find(self, method: str, path: str, version: int | None = None) -> tuple[Endpoint, dict[str, str]]:
         """Return the endpoint of a path, and the path's parameters.
+
+        Args:
+            method: The method of the request.
+            path: The path, without a version.
+            version: The version that the path names.
 
         Raises:
             RestError: If there is none, or a parameter is not of its form.
@@ -164,12 +177,15 @@ class RouteTable:
                 found.append((name, segment))
             else:
                 raise RestError(404, f"Not found: {path}")
-        if not node.endpoints:
-            raise RestError(404, f"Not found: {path}")
+        if not any(each.is_of(version) for each in node.endpoints.values()):
+            raise RestError(404, f"Not found: {path}" + (f" in version {version}" if node.endpoints else ""))
         endpoint = node.endpoints.get("GET" if method == "HEAD" else method)
         if endpoint is None:
             allowed = ", ".join(sorted(node.endpoints))
-            raise RestError(405, f"{method} is not allowed for this path; use {allowed}", {"Allow": allowed})
+            status = 404 if path.startswith("/sessions") else 405  # as Flink's gateway
+            raise RestError(
+                status, f"{method} is not allowed for this path; use {allowed}", {"Allow": allowed}
+            )
         return endpoint, {name: _checked(name, value) for name, value in found}
 
 

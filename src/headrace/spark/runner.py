@@ -41,6 +41,8 @@ class SparkRunner:
         self._code = code
         self._job_key = f"{code.job.job_id}/{code.lineage}/{code.part}"
         self._group = job_group(code.job.job_id, code.lineage)
+        self._compactions = f"{self._group}/compaction"
+        self._is_closed = False
         self._directory = SharedDirectory(context)
         self._broadcast = context.broadcast(pack_job(code))
         # One thread, only to wait for Spark's background job.
@@ -75,8 +77,12 @@ class SparkRunner:
 
     def _compact(self, work: list[Compaction]) -> list[int]:
         self._context.setLocalProperty("spark.scheduler.pool", "headrace-background")
+        self._context.setJobGroup(
+            self._compactions, f"{self._code.job.name}: compaction", interruptOnCancel=True
+        )
         try:
-            return self._context.parallelize(work, len(work)).map(run_compaction).collect()
+            merged = self._context.parallelize(work, len(work)).map(run_compaction)
+            return [] if self._is_closed else merged.collect()
         except (Py4JError, PySparkException, OSError) as error:
             raise self.recovered(error) from None
 
@@ -116,7 +122,14 @@ class SparkRunner:
             self._context.cancelJobGroup(self._group)
 
     def close(self) -> None:
-        """Free the broadcast and this host's copies of state; those of other hosts are removed when the job ends."""
+        """Free the broadcast and this host's copies of state; those of other hosts are removed when the job ends.
+
+        Nobody needs what is being compacted any more: a job that restarts does not wait for it.
+        """
+        self._is_closed = True
+        if self._context._jsc is not None:
+            with suppress(Py4JError, OSError):
+                self._context.cancelJobGroup(self._compactions)
         self._background.shutdown(wait=True, cancel_futures=True)
         if self._context._jsc is not None:
             with suppress(Py4JError, OSError):

@@ -182,7 +182,7 @@ class SqlClient:
                 self._show_answer(statement, first)
         except KeyboardInterrupt:
             self._clock.hide()
-            statement.cancel()
+            statement.close()
             count = self._clock.rows
             rows = f"; received a total of {count} row{'s' * (count != 1)}" if count else ""
             self._complain(f"cancelled{rows}")
@@ -225,7 +225,6 @@ class SqlClient:
             )
             return
         if self._show is None:
-            statement.cancel()
             raise ConfigurationError(
                 f"{options.RESULT_MODE.key} = {mode.value} needs a terminal", hint="set it to 'tableau'"
             )

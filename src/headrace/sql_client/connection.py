@@ -51,11 +51,8 @@ class RunningStatement(Protocol):
     def fetch(self) -> FetchedRows:
         """Return the next rows, without waiting for them; raises what the statement failed with."""
 
-    def cancel(self) -> None:
-        """Stop the statement, and the job of a query."""
-
     def close(self) -> None:
-        """Discard the rest of its rows."""
+        """Stop the statement, and the job of a query; discard the rest of its rows. Closing twice does no harm."""
 
 
 class SessionConnection(Protocol):
@@ -130,9 +127,6 @@ class _EmbeddedStatement:
         is_last = portion.kind is PortionKind.EOS
         return FetchedRows(result.schema, rows, result.kind, result.is_query, result.job_id, is_last)
 
-    def cancel(self) -> None:
-        self._operation.cancel()
-
     def close(self) -> None:
         self._session.close_operation(self._operation.handle)
 
@@ -161,7 +155,7 @@ class RemoteConnection:
     def complete(self, text: str, position: int) -> list[str]:
         """Return what the word before a position may become."""
         found = self._ask("GET", "/complete-statement", {"statement": text, "position": position})
-        return [str(each) for each in found["candidates"]]
+        return [_short_name(str(each), text[:position]) for each in found["candidates"]]
 
     def properties(self) -> Mapping[str, str]:
         """Return the options of the session."""
@@ -215,11 +209,19 @@ class _RemoteStatement:
         is_query, job_id = bool(answer.get("isQueryResult")), answer.get("jobID")
         return FetchedRows(fields, rows, kind, is_query, job_id, is_last=following is None)
 
-    def cancel(self) -> None:
-        _asked(self._client, "POST", f"{self._operation}/cancel", {})
-
     def close(self) -> None:
         _asked(self._client, "DELETE", f"{self._operation}/close")
+
+
+def _short_name(candidate: str, before: str) -> str:
+    """Return a candidate without catalog and database, unless somebody has begun to type them.
+
+    Example:
+        >>> _short_name("default_catalog.default_database.orders", "SELECT * FROM or")
+        'orders'
+    """
+    is_full = re.search(r"\.[^\s.]*\Z", before) is not None
+    return candidate if is_full else candidate.rpartition(".")[2]
 
 
 def _asked(

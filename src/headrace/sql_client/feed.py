@@ -86,7 +86,7 @@ class RowFeed:
         """Cancel the query, if it runs; it is over when this returns."""
         if self.state is RowFeedState.RUNNING:
             self._is_cancelled.set()
-            self._statement.cancel()
+            self._statement.close()
             self._thread.join()
 
     def _read(self) -> None:

@@ -35,6 +35,7 @@ from headrace.table.table_schema import TableSchema
 from headrace.table.udf import (
     AggregateFunction,
     AsyncScalarFunction,
+    AsyncTableFunction,
     FunctionContext,
     ScalarFunction,
     TableAggregateFunction,
@@ -45,6 +46,7 @@ from headrace.types import DataTypes
 __all__ = [
     "AggregateFunction",
     "AsyncScalarFunction",
+    "AsyncTableFunction",
     "ChangelogMode",
     "CompiledPlan",
     "DataTypes",

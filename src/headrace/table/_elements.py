@@ -80,7 +80,7 @@ def _column(rows: Sequence[Sequence[Any]], at: int, name: str, kind: DataType) -
 
 def _misfit(name: str, kind: DataType, value: Any) -> JobDefinitionError:
     return JobDefinitionError(
-        f"from_elements(): cannot convert {shorten(value)} to {kind} (column {name!r})",
+        f"from_elements(): cannot convert {shorten(value)} to {kind.summary()} (column {name!r})",
         hint="give the column another type in the schema, or convert the values",
     )
 
@@ -113,7 +113,8 @@ def _common(values: Iterable[Any]) -> DataType:
             found = DataTypes.DOUBLE()
         else:
             raise JobDefinitionError(
-                f"from_elements(): a column has {found} and {kind}: {shorten(value)}", hint="pass a schema"
+                f"from_elements(): a column has {found.summary()} and {kind.summary()}: {shorten(value)}",
+                hint="pass a schema",
             )
     return DataTypes.STRING() if isinstance(found, NullType) else found
 
@@ -156,7 +157,9 @@ def _check(columns: Sequence[Sequence[Any]], names: Sequence[str], types: Sequen
 
     for values, name, kind in zip(columns, names, types, strict=True):
         if not kind.is_nullable and None in values:
-            raise JobDefinitionError(f"from_elements(): column {name!r} is {kind}, but contains None")
+            raise JobDefinitionError(
+                f"from_elements(): column {name!r} is {kind.summary()}, but contains None"
+            )
         arrow = to_arrow_type(kind)
         try:
             pa.array(values, arrow)

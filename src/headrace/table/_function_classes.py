@@ -12,6 +12,7 @@ from headrace.types import DataType
 __all__ = [
     "AggregateFunction",
     "AsyncScalarFunction",
+    "AsyncTableFunction",
     "FunctionContext",
     "ImperativeAggregateFunction",
     "ScalarFunction",
@@ -115,6 +116,14 @@ class TableFunction(UserDefinedFunction, ABC):
     @abstractmethod
     def eval(self, *args: Any) -> Any:
         """Yield the rows for the arguments of a row."""
+
+
+class AsyncTableFunction(UserDefinedFunction, ABC):
+    """Rows for each row, waited for without standing still: rows of a batch wait together."""
+
+    @abstractmethod
+    async def eval(self, *args: Any) -> Any:
+        """Return the list of rows for the arguments of a row, or yield them."""
 
 
 def _missing(method: Any) -> Any:

@@ -40,6 +40,7 @@ from headrace.planner.translate import TranslationSettings, translate
 from headrace.table._adaptive_batch import batch_settings
 from headrace.table._connectors import TableConnectors
 from headrace.table._optimizations import Optimizations
+from headrace.table.table_config import checked_zone
 
 __all__ = ["TableJobs"]
 
@@ -115,6 +116,7 @@ class TableJobs:
             conflicts=ConflictRules(get(options.UPSERT_MATERIALIZE), get(REQUIRE_ON_CONFLICT)),
             is_sharing=get(options.REUSE_SUB_PLAN),
             splitting=self.optimizations.splitting,
+            has_mini_batches=self.optimizations.mini_batch is True,
         )
 
     @property
@@ -199,7 +201,7 @@ class TableJobs:
         how = translate_batch if self.is_batch else translate
         nodes = how(plan, self.connectors, settings)
         lookups = LookupSettings(get(table_async.LOOKUP_CAPACITY), get(table_async.LOOKUP_TIMEOUT))
-        with_settings(nodes, self._async_settings, lookups)
+        with_settings(nodes, self._async_settings, self._async_table_settings, lookups)
         return nodes
 
     @property
@@ -220,6 +222,18 @@ class TableJobs:
             timeout=get(table_async.SCALAR_TIMEOUT),
             max_attempts=get(table_async.SCALAR_ATTEMPTS) if retries else 1,
             retry_delay=get(table_async.SCALAR_RETRY_DELAY),
+        )
+
+    @property
+    def _async_table_settings(self) -> AsyncSettings:
+        get = self.configuration.get
+        retries = get(table_async.TABLE_RETRIES) is table_async.RetryStrategy.FIXED_DELAY
+        return AsyncSettings(
+            max_concurrent=get(table_async.TABLE_CONCURRENCY),
+            timeout=get(table_async.TABLE_TIMEOUT),
+            max_attempts=1 + get(table_async.TABLE_MAX_RETRIES) if retries else 1,
+            retry_delay=get(table_async.TABLE_RETRY_DELAY),
+            timeout_key=table_async.TABLE_TIMEOUT.key,
         )
 
     def steps(self, plan: Plan) -> list[PhysicalTransformation]:
@@ -288,20 +302,7 @@ def session_time_zone(configuration: Configuration) -> str:
     zone = configuration.get(options.LOCAL_TIME_ZONE)
     if zone == options.LOCAL_TIME_ZONE.default:
         zone = configuration.spark_settings().get("spark.sql.session.timeZone", "")
-    return _checked_zone(zone) if zone else _machine_zone()
-
-
-def _checked_zone(zone: str) -> str:
-    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
-
-    try:
-        ZoneInfo(zone)
-    except (ZoneInfoNotFoundError, ValueError):
-        raise SqlValidationError(
-            f"{options.LOCAL_TIME_ZONE.key}: unknown time zone {zone!r}",
-            hint="such as 'Europe/Berlin' or 'UTC'",
-        ) from None
-    return zone
+    return checked_zone(zone) if zone else _machine_zone()
 
 
 def _machine_zone() -> str:

@@ -15,6 +15,7 @@ __all__ = [
     "SHOWN",
     "ColumnPiece",
     "ColumnsPiece",
+    "FlattenPiece",
     "InlineTable",
     "Names",
     "OverReference",
@@ -38,6 +39,13 @@ class ColumnsPiece:
 
     chosen: tuple[Any, ...] | None
     is_inverted: bool = False
+
+
+@dataclass(frozen=True)
+class FlattenPiece:
+    """The fields of a row, each as a column of its own."""
+
+    row: Any
 
 
 @dataclass(frozen=True)
@@ -69,7 +77,16 @@ class OverReference:
     alias: str
 
 
-Piece = str | ColumnPiece | FunctionPiece | WindowPropertyPiece | InlineTable | OverReference | ColumnsPiece
+Piece = (
+    str
+    | ColumnPiece
+    | FunctionPiece
+    | WindowPropertyPiece
+    | InlineTable
+    | OverReference
+    | ColumnsPiece
+    | FlattenPiece
+)
 
 
 class Names:
@@ -123,6 +140,11 @@ class Names:
                 raise SqlValidationError(
                     "with_columns(), without_columns() and range_() select several columns",
                     hint="use them as arguments of select(), drop_columns() or a function alone",
+                )
+            case FlattenPiece():
+                raise SqlValidationError(
+                    "flatten makes several columns of a row",
+                    hint="use it in select(), not inside another expression",
                 )
 
 

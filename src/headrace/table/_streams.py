@@ -104,7 +104,7 @@ class StreamSchema:
         """
         if not isinstance(stream, DataStream):
             raise JobDefinitionError(f"{call}: expected a DataStream, got {shorten(stream)}")
-        records = _records_of(stream.get_type())
+        records = _records_of(stream._declared_type)
         if fields_or_schema and all(isinstance(each, Expression) for each in fields_or_schema):
             return _of_fields(call, stream, fields_or_schema, records)
         schema = fields_or_schema[0] if fields_or_schema else Schema()

@@ -7,7 +7,7 @@ import functools
 import inspect
 import types
 import typing
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Final
@@ -58,10 +58,18 @@ class UserDefinedFunctionWrapper:
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> None:
+        if input_types is not None and not isinstance(input_types, DataType | str | Sequence):
+            raise JobDefinitionError(f"input_types: expected a type or a list of types; got {input_types!r}")
+        own = func.is_deterministic() if isinstance(func, UserDefinedFunction) else deterministic
+        if deterministic is not None and own != deterministic:
+            raise JobDefinitionError(
+                f"{describe_function(func)}: is_deterministic() returns {own}, but deterministic is {deterministic}",
+                hint="leave out one of them",
+            )
         self._func = func
         self._input_types = input_types
         self._func_type = func_type
-        self._deterministic = deterministic
+        self._deterministic = own is not False
         self._name = name or getattr(func, "__name__", None) or type(func).__name__
         self._alias_names: tuple[str, ...] = ()
         functools.update_wrapper(self, func, updated=())
@@ -79,18 +87,13 @@ class UserDefinedFunctionWrapper:
         types = self._input_types
         if isinstance(types, DataType | str):
             types = [types]
-        deterministic = self._deterministic
-        if deterministic is None:
-            deterministic = (
-                self._func.is_deterministic() if isinstance(self._func, UserDefinedFunction) else True
-            )
         return UserFunction(
             name or self._name,
             kind,
             self._func,
             None if types is None else tuple(read_type(each, call) for each in types),
             result_type,
-            deterministic,
+            self._deterministic,
         )
 
     def _function(self, name: str | None = None) -> UserFunction:
@@ -260,7 +263,8 @@ def _hinted_rows(function: Any) -> list[DataType] | None:
 
 def _is_iterable(hint: Any) -> bool:
     origin = typing.get_origin(hint)
-    return inspect.isclass(origin) and issubclass(origin, Iterable) and not issubclass(origin, tuple | dict)
+    is_many = inspect.isclass(origin) and issubclass(origin, Iterable | AsyncIterable)
+    return is_many and not issubclass(origin, tuple | dict)
 
 
 def _return_hint(function: Any) -> Any:

@@ -13,6 +13,7 @@ from headrace.table.catalog_columns import (
     PhysicalColumn,
     ResolvedSchema,
 )
+from headrace.table.catalog_constraints import Constraint, UniqueConstraint, WatermarkSpec
 from headrace.table.catalog_objects import (
     CatalogBaseTable,
     CatalogColumnStatistics,
@@ -36,6 +37,7 @@ __all__ = [
     "CatalogTableStatistics",
     "Column",
     "ComputedColumn",
+    "Constraint",
     "HiveCatalog",
     "JdbcCatalog",
     "MetadataColumn",
@@ -43,13 +45,12 @@ __all__ = [
     "ObjectPath",
     "PhysicalColumn",
     "ResolvedSchema",
+    "UniqueConstraint",
+    "WatermarkSpec",
 ]
 
 __getattr__ = missing_names(
     __name__,
     "CatalogModel",
-    "Constraint",
     "Procedure",
-    "UniqueConstraint",
-    "WatermarkSpec",
 )

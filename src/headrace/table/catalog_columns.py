@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from headrace.errors import CatalogError
+from headrace.table.catalog_constraints import UniqueConstraint, WatermarkSpec
 from headrace.types import DataType, RowField, RowType
+from headrace.types.logical import quote_name, quote_text
 
 __all__ = [
     "Column",
@@ -99,7 +101,7 @@ class ObjectIdentifier:
 
     def as_serializable_string(self) -> str:
         """Return it as SQL writes it."""
-        return ".".join(f"`{each}`" for each in self.to_list())
+        return ".".join(map(quote_name, self.to_list()))
 
     def as_summary_string(self) -> str:
         """Return it for people."""
@@ -161,7 +163,10 @@ class Column:
     def as_summary_string(self) -> str:
         """Return it for people."""
         extras = self.explain_extras()
-        return f"`{self.name}` {self.data_type.summary()}" + (f" {extras}" if extras else "")
+        comment = f" COMMENT {quote_text(self.comment)}" if self.comment is not None else ""
+        return (
+            f"{quote_name(self.name)} {self.data_type.summary()}" + (f" {extras}" if extras else "") + comment
+        )
 
     def explain_extras(self) -> str | None:
         """Return what it is beside its type."""
@@ -258,12 +263,14 @@ class ResolvedSchema:
     def __init__(
         self,
         columns: Sequence[Column] | None = None,
-        watermark_specs: Sequence[Any] | None = None,
-        primary_key: Any = None,
+        watermark_specs: Sequence[WatermarkSpec] | None = None,
+        primary_key: UniqueConstraint | None = None,
     ) -> None:
         self._columns = list(columns or ())
         self._watermark_specs = list(watermark_specs or ())
         self._primary_key = primary_key
+        #: How a table's columns, watermark and key are shown; None for those of the fields above.
+        self._lines: Sequence[str] | None = None
 
     @staticmethod
     def of(columns: Sequence[Column]) -> ResolvedSchema:
@@ -299,11 +306,11 @@ class ResolvedSchema:
         is_there = 0 <= column_index_or_name < len(self._columns)
         return self._columns[column_index_or_name] if is_there else None
 
-    def get_watermark_specs(self) -> list[Any]:
+    def get_watermark_specs(self) -> list[WatermarkSpec]:
         """Return how event time is found."""
         return list(self._watermark_specs)
 
-    def get_primary_key(self) -> Any:
+    def get_primary_key(self) -> UniqueConstraint | None:
         """Return the primary key; None if the table has no primary key."""
         return self._primary_key
 
@@ -337,4 +344,9 @@ class ResolvedSchema:
         return hash(tuple(self._columns))
 
     def __str__(self) -> str:
-        return "(\n  " + ",\n  ".join(each.as_summary_string() for each in self._columns) + "\n)"
+        lines = self._lines
+        if lines is None:
+            lines = [each.as_summary_string() for each in self._columns]
+            lines += [each.as_summary_string() for each in self._watermark_specs]
+            lines += [self._primary_key.as_summary_string()] if self._primary_key else []
+        return "(\n  " + ",\n  ".join(lines) + "\n)"

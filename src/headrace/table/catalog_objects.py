@@ -102,7 +102,11 @@ class CatalogPartitionSpec:
         return hash(frozenset(self.partition_spec.items()))
 
     def __str__(self) -> str:
-        return f"CatalogPartitionSpec{{{', '.join(f'{key}={each}' for key, each in self.partition_spec.items())}}}"
+        return (
+            "CatalogPartitionSpec{{"
+            + ", ".join(f"{key}={each}" for key, each in self.partition_spec.items())
+            + "}}"
+        )
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from headrace.common import Configuration
 from headrace.common._older_names import OlderMethods
+from headrace.config.options.execution import RUNTIME_MODE
 
 __all__ = ["EnvironmentSettings"]
 
@@ -52,7 +53,8 @@ class EnvironmentSettings:
         return self.is_streaming
 
     def get_configuration(self) -> Configuration:
-        """Return the options of these settings as a `Configuration`."""
+        """Return the options of these settings as a `Configuration`, with the mode among them."""
+        self.configuration.set_string(RUNTIME_MODE.key, "STREAMING" if self.is_streaming else "BATCH")
         return self.configuration
 
     class Builder(OlderMethods):

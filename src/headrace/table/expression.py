@@ -20,6 +20,7 @@ from headrace.table._math_functions import MathFunctions
 from headrace.table._pieces import (
     SHOWN,
     ColumnPiece,
+    FlattenPiece,
     InlineTable,
     Names,
     OverReference,
@@ -250,8 +251,8 @@ class Expression(MathFunctions, TextFunctions, CollectionFunctions, BitmapFuncti
 
     @property
     def flatten(self) -> Expression[Any]:
-        """Refused: name the fields of a row one by one."""
-        raise UnsupportedFeatureError.not_yet("flatten", "name the fields: col('row').get('field')")
+        """The fields of a row as columns of their own, `row$field`; another value stays as it is."""
+        return Expression((FlattenPiece(self),))
 
     is_null = _test("IS NULL")
 

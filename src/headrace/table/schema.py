@@ -162,7 +162,7 @@ class Schema:
         def from_row_data_type(self, data_type: DataType) -> Schema.Builder:
             """Take the fields of a row as columns."""
             if not isinstance(data_type, RowType):
-                raise SqlValidationError(f"from_row_data_type(): expected a ROW; got {data_type}")
+                raise SqlValidationError(f"from_row_data_type(): expected a ROW; got {data_type.summary()}")
             return self.from_fields(data_type.field_names(), data_type.field_types())
 
         def from_fields(

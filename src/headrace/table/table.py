@@ -11,10 +11,10 @@ from headrace.catalog.objects import CatalogTable
 from headrace.common._older_names import OLDER_METHODS, older_method
 from headrace.errors import SqlValidationError, shorten
 from headrace.planner.logical import LogicalNode
-from headrace.planner.show_create import declared_lines
 from headrace.table._column_names import with_default_names
-from headrace.table._pieces import ColumnsPiece, Names
+from headrace.table._pieces import ColumnsPiece, FlattenPiece, Names
 from headrace.table._process_calls import ProcessCalls
+from headrace.table._resolved_schemas import resolved_schema
 from headrace.table._row_based import (
     AggregatedTable,
     FlatAggregateTable,
@@ -284,12 +284,11 @@ class Table(ProcessCalls):
 
     def get_resolved_schema(self) -> ResolvedSchema:
         """Return the schema with resolved column types."""
-        return ResolvedSchema.physical(self._columns, [each.type for each in self._plan.schema])
+        return resolved_schema(self._plan.schema, self._declared)
 
     def print_schema(self) -> None:
         """Print the columns; of a table of the catalog how they are declared, too."""
-        lines = declared_lines(self._plan.schema, self._declared)
-        print("(\n  " + ",\n  ".join(lines) + "\n)")  # noqa: T201  # what it is for
+        print(self.get_resolved_schema())  # noqa: T201  # what it is for
 
     def explain(self, *extra_details: ExplainDetail) -> str:
         """Return the plan as text."""
@@ -392,9 +391,18 @@ class Table(ProcessCalls):
                     expanded += [col(name) for name in self._chosen(chosen)]
                 case ("*",):
                     expanded += [col(name) for name in self._columns]
+                case (FlattenPiece(row),):
+                    expanded += self._flattened(row)
                 case _:
                     expanded.append(field)
         return expanded
+
+    def _flattened(self, row: Expression[Any]) -> list[Expression[Any]]:
+        kind = self.select(row)._plan.schema[0].type
+        if not isinstance(kind, RowType):
+            return [row]
+        prefix = f"{row._column}$" if row._column is not None else ""
+        return [row.get(name).alias(prefix + name) for name in kind.field_names()]
 
     def _chosen(self, chosen: ColumnsPiece) -> list[str]:
         own = self._columns

@@ -11,10 +11,10 @@ from headrace.common import Configuration
 from headrace.common._older_names import OlderMethods
 from headrace.config.options import python
 from headrace.config.options import table as options
-from headrace.errors import UnsupportedFeatureError
+from headrace.errors import SqlValidationError, UnsupportedFeatureError
 from headrace.table.sql_dialect import SqlDialect
 
-__all__ = ["TableConfig"]
+__all__ = ["TableConfig", "checked_zone"]
 
 
 class TableConfig(OlderMethods):
@@ -75,8 +75,12 @@ class TableConfig(OlderMethods):
         return self.get(options.LOCAL_TIME_ZONE.key, options.LOCAL_TIME_ZONE.default)
 
     def set_local_timezone(self, timezone_id: str) -> None:
-        """Set the time zone of the session."""
-        self.set(options.LOCAL_TIME_ZONE.key, timezone_id)
+        """Set the time zone of the session.
+
+        Raises:
+            SqlValidationError: If there is no such time zone.
+        """
+        self.set(options.LOCAL_TIME_ZONE.key, checked_zone(timezone_id))
 
     def get_max_generated_code_length(self) -> int:
         """Refused: no code is generated."""
@@ -124,9 +128,27 @@ class TableConfig(OlderMethods):
         """Set the Python interpreter of the workers."""
         self.set(python.EXECUTABLE.key, python_exec)
 
-    def get_python_executable(self) -> str:
-        """Return the Python interpreter of the workers."""
-        return self.get(python.EXECUTABLE.key, "python")
+    def get_python_executable(self) -> str | None:
+        """Return the Python interpreter of the workers; None if none was chosen."""
+        return self.get(python.EXECUTABLE.key, "") or None
+
+
+def checked_zone(zone: str) -> str:
+    """Return the name of a time zone.
+
+    Raises:
+        SqlValidationError: If there is no such zone.
+    """
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+    try:
+        ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError):
+        raise SqlValidationError(
+            f"{options.LOCAL_TIME_ZONE.key}: unknown time zone {zone!r}",
+            hint="such as 'Europe/Berlin' or 'UTC'",
+        ) from None
+    return zone
 
 
 def _check(configuration: Configuration) -> None:

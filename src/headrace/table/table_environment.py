@@ -91,7 +91,7 @@ class TableEnvironment(CatalogCalls, PlanCalls, SparkFrameCalls, RefusedCalls):
     def __init__(self, env: StreamExecutionEnvironment, settings: EnvironmentSettings) -> None:
         self._env = env
         self._config = TableConfig(env._configuration)
-        self._config.add_configuration(settings.get_configuration())
+        self._config.add_configuration(settings.configuration)
         if not settings.is_streaming_mode():
             env.set_runtime_mode(RuntimeExecutionMode.BATCH)
         self._jobs = TableJobs(env)

@@ -15,7 +15,7 @@ class TableSchema:
     Example:
         >>> from headrace.types import DataTypes
         >>> TableSchema(["id"], [DataTypes.BIGINT()]).get_field_data_type("id")
-        BIGINT
+        BigIntType(true)
     """
 
     def __init__(
@@ -70,8 +70,10 @@ class TableSchema:
         return hash((tuple(self._names), tuple(self._types)))
 
     def __repr__(self) -> str:
-        lines = [f" |-- {name}: {each}" for name, each in zip(self._names, self._types, strict=True)]
-        return "\n".join(["root", *lines])
+        lines = [
+            f" |-- {name}: {each.summary()}" for name, each in zip(self._names, self._types, strict=True)
+        ]
+        return "\n".join(["root", *lines]) + "\n"
 
     class Builder:
         """Builds a `TableSchema` column by column."""

@@ -11,6 +11,7 @@ from headrace.errors import JobDefinitionError, require
 from headrace.table._function_classes import (
     AggregateFunction,
     AsyncScalarFunction,
+    AsyncTableFunction,
     FunctionContext,
     ImperativeAggregateFunction,
     ScalarFunction,
@@ -30,6 +31,7 @@ from headrace.types import DataType
 __all__ = [
     "AggregateFunction",
     "AsyncScalarFunction",
+    "AsyncTableFunction",
     "FunctionContext",
     "ImperativeAggregateFunction",
     "ScalarFunction",
@@ -134,7 +136,7 @@ def _async(
 
 
 def udtf(
-    f: Callable[..., Any] | TableFunction | type | None = None,
+    f: Callable[..., Any] | TableFunction | AsyncTableFunction | type | None = None,
     input_types: Any = None,
     result_types: Any = None,
     deterministic: bool | None = None,
@@ -146,8 +148,9 @@ def udtf(
     `Table.flat_map`.
 
     Args:
-        f: A function, or a `TableFunction`, that yields tuples or `Row`; a value alone is a row of one column. None
-            to decorate one.
+        f: A function, or a `TableFunction`, that yields tuples or `Row`; a value alone is a row of one column. Those
+            that are ``async def``, or an `AsyncTableFunction`, return a list of them or yield them. None to decorate
+            one.
         input_types: Types of its arguments; taken as they come if None.
         result_types: Types of the columns, as a list or a ROW; if None, what its hint says
             (`-> Iterator[tuple[int, str]]`).
@@ -171,13 +174,7 @@ def udtf(
         return lambda function: udtf(function, input_types, result_types, deterministic, name)
     if isinstance(f, type):
         f = f()
-    call = f.eval if isinstance(f, TableFunction) else f
-    if inspect.iscoroutinefunction(call) or inspect.isasyncgenfunction(call):
-        raise JobDefinitionError(
-            "udtf(): a table function cannot be asynchronous",
-            hint="return an ARRAY from an asynchronous udf() and UNNEST it, or use a lookup join",
-        )
-    if not callable(f) and not isinstance(f, TableFunction):
+    if not callable(f) and not isinstance(f, TableFunction | AsyncTableFunction):
         raise JobDefinitionError(f"udtf(): expected a function or a TableFunction; got {f!r}")
     return UserDefinedTableFunctionWrapper(f, input_types, result_types, deterministic, name)
 

@@ -16,9 +16,9 @@ class DataTypes:
 
     Example:
         >>> DataTypes.ROW([DataTypes.FIELD("id", DataTypes.BIGINT(nullable=False))])
-        ROW<`id` BIGINT NOT NULL>
-        >>> DataTypes.INTERVAL(DataTypes.DAY(), DataTypes.SECOND(3))
-        INTERVAL DAY(2) TO SECOND(3)
+        RowType(RowField(id, BigIntType(false), ...))
+        >>> DataTypes.INTERVAL(DataTypes.DAY(), DataTypes.SECOND(3)).summary()
+        'INTERVAL DAY(2) TO SECOND(3)'
     """
 
     @staticmethod

@@ -71,6 +71,9 @@ class YearMonthIntervalType(AtomicType):
     def _parameters(self) -> tuple[Any, ...]:
         return self.resolution, self.precision
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._shown_nullability()})"
+
 
 class DayTimeIntervalType(AtomicType):
     """A span of time of a fixed length."""
@@ -121,3 +124,6 @@ class DayTimeIntervalType(AtomicType):
 
     def _parameters(self) -> tuple[Any, ...]:
         return self.resolution, self.day_precision, self.fractional_precision
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._shown_nullability()})"

@@ -1,7 +1,8 @@
 """Flink's logical types, under PyFlink's class names.
 
 A type is a value: it never changes, is equal to every type with the same parts, and hashes alike.
-`summary()` spells it as Flink's SQL does (`BIGINT NOT NULL`), `spark_name()` as Spark's SQL does (`bigint`).
+`summary()` spells it as Flink's SQL does (`BIGINT NOT NULL`), `spark_name()` as Spark's SQL does (`bigint`), and `repr`
+as PyFlink does (`BigIntType(false)`).
 Spark's types have no nullability inside a cast, and its timestamps stop at microseconds: a type that Spark
 cannot hold is refused by `spark_name()`, where it would first matter.
 """
@@ -14,6 +15,7 @@ from typing import Any, ClassVar, Final, Self
 
 from headrace.errors import TypeInferenceError, UnsupportedFeatureError
 from headrace.types._conversions import NoConversions, NoEpoch
+from headrace.types._shown import ShownField, ShownRow, ShownType
 
 #: The classes, which `headrace.types` shows as its own.
 __all__ = [
@@ -72,15 +74,17 @@ def quote_text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-class DataType(NoConversions):
+class DataType(ShownType, NoConversions):
     """The type of a column or an expression. Make one with `DataTypes`, or with its class.
 
     Args:
         nullable: Whether NULL is among the values.
 
     Example:
-        >>> BigIntType().not_null()
-        BIGINT NOT NULL
+        >>> DecimalType(10, 2).not_null()
+        DecimalType(10, 2, false)
+        >>> DecimalType(10, 2).not_null().summary()
+        'DECIMAL(10, 2) NOT NULL'
         >>> BigIntType(False) == BigIntType().not_null()
         True
     """
@@ -94,11 +98,6 @@ class DataType(NoConversions):
 
     def __init__(self, nullable: bool = True) -> None:
         self._nullable = nullable
-
-    @classmethod
-    def type_name(cls) -> str:
-        """The type's name, without parameters."""
-        return cls.ROOT
 
     @property
     def is_nullable(self) -> bool:
@@ -149,9 +148,6 @@ class DataType(NoConversions):
 
     def __hash__(self) -> int:
         return hash((type(self), self._nullable, self._parameters()))
-
-    def __repr__(self) -> str:
-        return self.summary()
 
 
 class AtomicType(DataType):
@@ -499,7 +495,7 @@ class MapType(DataType):
         return self.key_type, self.value_type
 
 
-class RowField(NoConversions):
+class RowField(ShownField, NoConversions):
     """A named part of a row type.
 
     Args:
@@ -527,16 +523,17 @@ class RowField(NoConversions):
     def __hash__(self) -> int:
         return hash((self.name, self.data_type))
 
-    def __repr__(self) -> str:
+    def summary(self) -> str:
+        """The field as Flink's SQL writes it in a row: `a` INT 'comment'."""
         comment = f" '{self.description}'" if self.description else ""
         return f"{quote_name(self.name)} {self.data_type.summary()}{comment}"
 
 
-class RowType(DataType):
+class RowType(ShownRow, DataType):
     """Values with named fields.
 
     Example:
-        >>> RowType([RowField("id", BigIntType()), RowField("name", VarCharType(20))])
+        >>> print(RowType([RowField("id", BigIntType()), RowField("name", VarCharType(20))]).summary())
         ROW<`id` BIGINT, `name` VARCHAR(20)>
     """
 
@@ -587,7 +584,7 @@ class RowType(DataType):
 
     def summary_without_null(self) -> str:
         """As Flink writes it: ROW<`a` INT>."""
-        return f"ROW<{', '.join(map(repr, self.fields))}>"
+        return f"ROW<{', '.join(field.summary() for field in self.fields)}>"
 
     def spark_name(self) -> str:
         """As Spark writes it: struct<`a`:int>."""

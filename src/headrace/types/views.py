@@ -19,6 +19,9 @@ class ListViewType(ArrayType):
         """As PyFlink writes it: `LIST_VIEW<STRING>`."""
         return f"LIST_VIEW<{self.element_type.summary()}>"
 
+    def __repr__(self) -> str:
+        return f"ListViewType({self.element_type!r})"
+
 
 class MapViewType(MapType):
     """A `MapView` from keys of one type to values of another; only accumulators have it."""
@@ -31,3 +34,6 @@ class MapViewType(MapType):
     def summary_without_null(self) -> str:
         """As PyFlink writes it: `MAP_VIEW<STRING, BIGINT>`."""
         return f"MAP_VIEW<{self.key_type.summary()}, {self.value_type.summary()}>"
+
+    def __repr__(self) -> str:
+        return f"MapViewType({self.key_type!r}, {self.value_type!r})"

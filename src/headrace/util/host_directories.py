@@ -10,7 +10,8 @@ directory is a leftover if nobody holds its lease and either
   - the lease has not been renewed for `GRACE_S` (state copies on other hosts, whose workers come and go).
 
 Whoever starts next on the host sweeps leftovers: takes the lease for itself alone, deletes the content and, last of
-all, lease and owner. What belongs to another user or has no lease is never touched.
+all, lease and owner. What belongs to another user is never touched, nor what has no lease, unless it has been empty for
+`GRACE_S`: then its process was killed before it took the lease.
 """
 
 from __future__ import annotations
@@ -113,7 +114,9 @@ class HeldDirectory:
     def remove(self) -> None:
         """Delete the directory, whoever else uses it."""
         self.let_go()
-        shutil.rmtree(self.path, ignore_errors=True)
+        with suppress(OSError):
+            _delete(self.path)
+        shutil.rmtree(self.path, ignore_errors=True)  # what could not be deleted in order
 
     def _hold(self) -> None:
         path = os.path.join(self.path, LEASE_FILE)
@@ -205,7 +208,7 @@ class DirectoryVerdict(Enum):
     LEFTOVER = "left over"
     #: Of another user, who has to see to it.
     FOREIGN = "another user's"
-    #: Without a lease: of an earlier version, or not headrace's at all.
+    #: Without a lease, and not empty: of an earlier version, or not headrace's at all.
     UNKNOWN = "unknown"
 
 
@@ -266,20 +269,24 @@ def _sweep_one(path: str) -> bool:
     with _examined(path) as verdict:
         if verdict is not DirectoryVerdict.LEFTOVER:
             return False
-        # The lease is held now, so nobody begins to use it. It goes last: what is left half deleted is swept again.
-        last = (OWNER_FILE, LEASE_FILE)
-        with os.scandir(path) as entries:
-            content = [entry for entry in entries if entry.name not in last]
-        for entry in content:
-            if entry.is_dir(follow_symlinks=False):
-                shutil.rmtree(entry.path)
-            else:
-                os.unlink(entry.path)
-        for name in last:
-            Path(path, name).unlink(missing_ok=True)
-        with suppress(OSError):  # another process may be about to use the name again
-            os.rmdir(path)
+        _delete(path)  # the lease is held now, so nobody begins to use it
         return True
+
+
+def _delete(path: str) -> None:
+    """Delete a directory, its lease last: what a killed process leaves half deleted is swept."""
+    last = (OWNER_FILE, LEASE_FILE)
+    with os.scandir(path) as entries:
+        content = [entry for entry in entries if entry.name not in last]
+    for entry in content:
+        if entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path)
+        else:
+            os.unlink(entry.path)
+    for name in last:
+        Path(path, name).unlink(missing_ok=True)
+    with suppress(OSError):  # another process may be about to use the name again
+        os.rmdir(path)
 
 
 @contextmanager
@@ -293,7 +300,7 @@ def _examined(path: str) -> Iterator[DirectoryVerdict]:
                 return
             lease = os.open(os.path.join(path, LEASE_FILE), os.O_RDWR | os.O_NOFOLLOW)
         except OSError:
-            yield DirectoryVerdict.UNKNOWN
+            yield DirectoryVerdict.LEFTOVER if _is_forgotten(path) else DirectoryVerdict.UNKNOWN
             return
         try:
             fcntl.flock(lease, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -310,6 +317,14 @@ def _examined(path: str) -> Iterator[DirectoryVerdict]:
     finally:
         if lease is not None:
             os.close(lease)
+
+
+def _is_forgotten(path: str) -> bool:
+    """Whether a directory is empty, and for so long that its process was killed while it made or removed it."""
+    try:
+        return not os.listdir(path) and time.time() - os.lstat(path).st_mtime > GRACE_S
+    except OSError:
+        return False
 
 
 def read_owner(path: str) -> Owner | None:

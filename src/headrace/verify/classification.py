@@ -22,15 +22,15 @@ def classify(
     if scenario == Scenario(seed=scenario.seed):
         return (
             "a function is not deterministic",
-            "The same run twice gives different output: a function uses random numbers, uuid4(), id(), the "
-            "clock, or a global variable of a module that the program imports. Derive such values from the record, and "
-            "keep others in state.",
+            "Two runs of the same job over the same input give different output: a function uses random numbers, "
+            "uuid4(), id(), the clock, or a global variable of a module that the program imports. Derive such values "
+            "from the record, or keep them in state.",
         )
     if scenario.duplicate_seed is not None:
         return (
             "a duplicate record is counted twice",
-            "--duplicates requires that it is not. Keep the ids of records in keyed state, with a time to "
-            "live, and drop records whose id is known.",
+            "With --duplicates, records that arrive twice must not change the output. Keep the ids of records in keyed "
+            "state, with a time to live, and drop records whose id is there already.",
         )
     if not scenario.has_failures and (of_machine := _of_machine(scenario)):
         return of_machine
@@ -43,14 +43,15 @@ def _of_sink(scenario: Scenario) -> tuple[str, str]:
     if scenario.has_failures:
         return (
             "a sink is not idempotent",
-            "After a failure the sink gets records or committables again, and publishes them twice, or a function "
-            "writes by itself. Publish in the committer of a sink, and skip an epoch that a marker shows as "
-            "published.",
+            "After a failure the sink receives records or committables again and publishes them twice, or a function "
+            "writes by itself. Publish in the committer of a sink, together with a marker, and skip epochs whose "
+            "marker is there.",
         )
     return (
         "what a sink writes depends on epochs and subtasks",
-        "The sink gets the same records, and writes something else if they come in other epochs or at other subtasks: "
-        "it overwrites or skips what another epoch or subtask has written. Name what it writes by both.",
+        "The sink receives the same records, but writes something else if they arrive in other epochs or at other "
+        "subtasks: it overwrites or skips what another epoch or subtask has written. Use the epoch and the subtask in "
+        "the names of what it writes.",
     )
 
 
@@ -58,19 +59,20 @@ def _of_error(scenario: Scenario, error: BaseException) -> tuple[str, str]:
     if isinstance(error, RunTimeoutError):
         return (
             "the job does not end",
-            "The job ends without faults, and did not end in this run: a function waits for something that does not "
-            "come again, such as a lock or an answer. If none does, this is a bug in headrace: please report it.",
+            "The job ends without faults, but did not end in this run: a function waits for something that does not "
+            "happen again, such as a lock or an answer. If no function does, this is a bug in headrace: please report "
+            "it.",
         )
     if scenario.in_other_process:
         return (
             "the job fails in another process",
-            "The job runs where its program runs, and fails in a new process, as workers are: a function needs what "
-            "the program has set up, such as a global variable of a module. Set it up in open().",
+            "The job runs in the process of its program, but fails in a new one, such as a worker: a function needs "
+            "what the program has set up, such as a global variable of a module. Set it up in open().",
         )
     return (
         "state cannot be restored, or a function fails when it is run again",
-        "The job runs without faults, and fails when its state is read again. Keep values in state that pickle "
-        "completely: no locks, connections, lambdas or classes with their own __reduce__.",
+        "The job runs without faults, but fails when it reads its state again. Only keep values in state that can be "
+        "pickled completely: no locks, connections, lambdas or classes with their own __reduce__.",
     )
 
 
@@ -78,20 +80,20 @@ def _of_machine(scenario: Scenario) -> tuple[str, str] | None:
     if scenario.clock_shift_s:
         return (
             "a function reads the wall clock",
-            "Output follows time.time(), time.strftime() or datetime.now(). Use the timestamp of the record, or "
+            "The output depends on time.time(), time.strftime() or datetime.now(). Use the timestamp of the record, or "
             "ctx.timer_service().current_processing_time().",
         )
     if scenario.in_other_process:
         return (
             "a function is not the same in every process",
-            "Results depend on hash() of a str, the order of a set, id() or os.getpid(), which are different in "
-            "another process. Sort sets before their order matters, and hash with hashlib or zlib.crc32().",
+            "Results depend on hash() of a str, the order of a set, id() or os.getpid(), which differ from process to "
+            "process. Sort sets before their order matters, and hash with hashlib or zlib.crc32().",
         )
     if scenario.time_zone is not None:
         return (
             "a function uses the time zone of the machine",
-            "Results depend on TZ: datetime.fromtimestamp(), datetime.timestamp() without a zone or time.localtime() "
-            "follow it. Name the zone, as in datetime.fromtimestamp(seconds, tz=timezone.utc).",
+            "Results depend on TZ: datetime.fromtimestamp() and datetime.timestamp() without a zone, and "
+            "time.localtime(), use it. Name the zone, as in datetime.fromtimestamp(seconds, tz=timezone.utc).",
         )
     return None
 
@@ -100,14 +102,14 @@ def _of_failures(scenario: Scenario) -> tuple[str, str] | None:
     if any(event.kind is Interruption.RESCALE or event.parallelism for event in scenario.events):
         return (
             "state outside of keyed state",
-            "Results change with the parallelism: a function keeps what belongs to a key in a field or in a "
-            "global variable. Keep it in keyed state.",
+            "Results change with the parallelism: a function keeps values of a key in a field or in a global "
+            "variable. Keep them in keyed state.",
         )
     if scenario.has_failures:
         return (
             "state outside of headrace's state",
-            "Results change when a worker is lost or the job is restored: a function keeps something in a global "
-            "variable or in a field that cannot be pickled. Keep it in state.",
+            "Results change when a worker is lost or the job is restored: a function keeps values in a global variable "
+            "or in a field that cannot be pickled. Keep them in state.",
         )
     return None
 
@@ -122,13 +124,13 @@ def _of_order(scenario: Scenario, sources: int) -> tuple[str, str]:
     if sources > 1:
         return (
             "results depend on the order of records of different inputs",
-            "Only epochs, buffers, parallelism or the engine were changed, and it takes records of more than one "
-            "input. Which of them comes first is chance. Keep a record that comes too early in state until the one "
-            "that it needs is there, or compare times.",
+            "Only epochs, buffers, parallelism or the engine were changed, and records of more than one input are "
+            "needed to show it. Which input's records arrive first is not defined. Keep records that arrive too early "
+            "in state until those that they need are there, or compare timestamps.",
         )
     return (
         "results depend on the order of records, or on which subtask gets them",
-        "Only epochs, buffers, parallelism or the engine were changed. Records of different subtasks and splits come "
+        "Only epochs, buffers, parallelism or the engine were changed. Records of different subtasks and splits arrive "
         "in any order, and global variables and fields belong to one worker, not to a key. Use keyed state, also for "
-        "what a timer needs, and do not rely on which of two inputs comes first.",
+        "values that a timer needs, and do not rely on the order of two inputs.",
     )

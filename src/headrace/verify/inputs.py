@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 import time
 from collections import Counter
@@ -14,9 +15,12 @@ from headrace.connectors.base import Slice, Source, SourceReader, SplitEnumerato
 from headrace.elements import Batch
 from headrace.errors import JobDefinitionError
 from headrace.graph.job_graph import JobGraph, JobVertex
+from headrace.operators.functions import is_rich
 from headrace.operators.io import SourceDeclaration
+from headrace.operators.simple import FilterDeclaration, MapDeclaration
 from headrace.operators.timestamps import TimestampsDeclaration
 from headrace.runtime.run.source_coordinator import SourceCoordinator
+from headrace.spark.user_code import dump_by_value
 from headrace.testing.sources import ScriptedSource, Timestamped
 from headrace.verify.passing_time import TimedScripts, TimePasses, scripts_with_jumps
 
@@ -144,7 +148,7 @@ def with_inputs(
         for burst in (records[:half], records[half:]):
             given = burst if duplicate_seed is None else repeated(burst, duplicate_seed)
             if order_seed is not None:
-                given = reordered(given, strategy_of(job, vertex), order_seed)
+                given = reordered(given, time_of_input(job, vertex), order_seed)
             bursts.append(_by_split(given))
         if jumps:
             source = _OneByOne(*scripts_with_jumps(bursts, jumps), name=vertex.vertex_id, run=run)
@@ -200,28 +204,79 @@ class _OneByOneReader(SourceReader):
 def can_reorder(job: JobGraph) -> bool:
     """Whether the program declares of a source that its records may be out of order."""
     return any(
-        _bound_of(strategy_of(job, vertex)) > 0
+        time_of_input(job, vertex).bound_ms > 0
         for vertex in job.vertices
         if isinstance(vertex.head.declaration, SourceDeclaration)
     )
 
 
-def strategy_of(job: JobGraph, vertex: JobVertex) -> WatermarkStrategy | None:
-    """Return the watermark strategy of a source, or the one that the program assigns right after it."""
-    declaration = vertex.head.declaration
+@dataclass(frozen=True)
+class InputTime:
+    """How the records of a source get their time."""
+
+    strategy: WatermarkStrategy | None = None
+    #: The operators between the source and the strategy: plain functions that map and filter.
+    before: tuple[MapDeclaration | FilterDeclaration, ...] = ()
+
+    @property
+    def bound_ms(self) -> int:
+        """How far a record may be behind the latest one; 0 if records may not be out of order."""
+        strategy = self.strategy
+        return 0 if strategy is None or strategy.kind != "bounded" else strategy.out_of_orderness_ms
+
+    def with_times(self, records: Sequence[InputRecord]) -> list[tuple[InputRecord, int]]:
+        """Return the records with their times. One that a filter drops has that of the record before it."""
+        # Copies of the functions: those of the job must not change anything before it runs.
+        before = pickle.loads(dump_by_value(self.before)) if self.before else ()
+        assigner = None if self.strategy is None else self.strategy.timestamp_assigner
+        timed, time = [], 0
+        for record in records:
+            value, is_kept = record.value, True
+            for each in before:
+                if isinstance(each, MapDeclaration):
+                    value = each.function(value)
+                elif not each.function(value):
+                    is_kept = False
+                    break
+            if is_kept:
+                time = record.timestamp or 0
+                if assigner is not None:
+                    time = int(assigner.extract_timestamp(value, time))
+            timed.append((record, time))
+        return timed
+
+
+def time_of_input(job: JobGraph, source: JobVertex) -> InputTime:
+    """Return how a source's records get their time: from its own strategy, or from one that is assigned next."""
+    declaration = source.head.declaration
     assert isinstance(declaration, SourceDeclaration)
-    own = declaration.watermark_strategy
-    followers = [vertex.operators[edge.target] for edge in vertex.chain_edges if edge.source == 0]
-    followers += [
-        job.vertex(edge.target_vertex).head
-        for edge in job.edges
-        if (edge.source_vertex, edge.source_operator) == (vertex.vertex_id, 0)
-    ]
-    if _bound_of(own) == 0 and len(followers) == 1:
-        behind = followers[0].declaration
+    own = InputTime(declaration.watermark_strategy)
+    if own.bound_ms:
+        return own
+    before: list[MapDeclaration | FilterDeclaration] = []
+    followers = _behind(job, source, 0)
+    while len(followers) == 1:
+        vertex, position = followers[0]
+        behind = vertex.operators[position].declaration
         if isinstance(behind, TimestampsDeclaration):
-            return behind.strategy
+            return InputTime(behind.strategy, tuple(before))
+        if not isinstance(behind, MapDeclaration | FilterDeclaration):
+            break
+        if not callable(behind.function) or is_rich(behind.function):
+            break  # it may have to be opened, or keep something
+        before.append(behind)
+        followers = _behind(job, vertex, position)
     return own
+
+
+def _behind(job: JobGraph, vertex: JobVertex, position: int) -> list[tuple[JobVertex, int]]:
+    """Return the operators that get the output of one."""
+    chained = [(vertex, edge.target) for edge in vertex.chain_edges if edge.source == position]
+    return chained + [
+        (job.vertex(edge.target_vertex), 0)
+        for edge in job.edges
+        if (edge.source_vertex, edge.source_operator) == (vertex.vertex_id, position)
+    ]
 
 
 def repeated(records: Sequence[InputRecord], seed: int) -> list[InputRecord]:
@@ -230,16 +285,16 @@ def repeated(records: Sequence[InputRecord], seed: int) -> list[InputRecord]:
     return [each for record in records for each in [record] * (2 if chance.random() < 1 / 3 else 1)]
 
 
-def reordered(records: list[InputRecord], strategy: WatermarkStrategy | None, seed: int) -> list[InputRecord]:
+def reordered(records: list[InputRecord], time: InputTime, seed: int) -> list[InputRecord]:
     """Have about a third of the records come late, by as much as the bound of the watermark strategy allows.
 
     A record never comes behind another one of its split that would make it late, nor behind one of the same time.
     """
-    bound = _bound_of(strategy)
-    if strategy is None or bound == 0:
+    bound = time.bound_ms
+    if bound == 0:
         return records
     chance = random.Random(f"order/{seed}")
-    order = [(record, _time_of(record, strategy)) for record in records]
+    order = time.with_times(records)
     at = 0
     while at < len(order):
         farthest = _farthest(order, at, bound)
@@ -263,14 +318,3 @@ def _farthest(order: Sequence[tuple[InputRecord, int]], at: int, bound: int) -> 
         if each == time or highest - time > bound or is_late:
             return place - 1
     return len(order) - 1
-
-
-def _bound_of(strategy: WatermarkStrategy | None) -> int:
-    return 0 if strategy is None or strategy.kind != "bounded" else strategy.out_of_orderness_ms
-
-
-def _time_of(record: InputRecord, strategy: WatermarkStrategy) -> int:
-    assigner = strategy.timestamp_assigner
-    if assigner is None:
-        return record.timestamp or 0
-    return int(assigner.extract_timestamp(record.value, record.timestamp or 0))

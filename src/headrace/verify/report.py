@@ -41,7 +41,7 @@ def text_report(result: VerifyResult, job: JobGraph) -> str:
 
 
 def _difference_lines(difference: VerifyDifference, job: JobGraph) -> list[str]:
-    happened = difference.case.scenario.lines() or ["nothing else: the same run again"]
+    happened = difference.case.scenario.lines() or ["nothing was changed: the same run was repeated"]
     lines = [f"found: {difference.title}", f"  {difference.explanation}", "the run that differs:"]
     lines += [f"  {line}" for line in happened]
     lines.append("its input:")
@@ -110,12 +110,16 @@ def kept_test(
         "",
         "",
         f"def test_{name}_seed_{scenario.seed}():",
-        f'    """{difference.title[0].upper()}{difference.title[1:]}."""',
+        f'    """{_sentence(difference.title)}."""',
         f"    scenario = {scenario_text(scenario)}",
         f"    kept = {records!r}",
         f"    verify_case({program!r}, scenario, kept=kept{more})",
     ]
     return "\n".join(body) + "\n"
+
+
+def _sentence(title: str) -> str:
+    return title[0].upper() + title[1:]
 
 
 def scenario_text(scenario: Scenario) -> str:
@@ -170,7 +174,7 @@ def html_report(result: VerifyResult, job: JobGraph, test: str | None) -> str:
     if test is not None:
         parts.append(f"<h2>A test to keep</h2><pre>{html.escape(test)}</pre>")
     style = (
-        "body{font:16px sans-serif;max-width:60em;margin:2em auto;padding:0 1em}"
+        ":root{color-scheme:light dark}body{font:16px sans-serif;max-width:60em;margin:2em auto;padding:0 1em}"
         "td{padding:.2em 1em .2em 0}pre{overflow:auto}"
     )
     body = "\n".join(parts)
@@ -183,9 +187,9 @@ def html_report(result: VerifyResult, job: JobGraph, test: str | None) -> str:
 
 
 def _difference_html(case: VerifyCase, difference: VerifyDifference, job: JobGraph) -> list[str]:
-    happened = case.scenario.lines() or ["nothing else: the same run again"]
+    happened = case.scenario.lines() or ["nothing was changed: the same run was repeated"]
     parts = [
-        f"<h2>{html.escape(difference.title)}</h2><p>{html.escape(difference.explanation)}</p>",
+        f"<h2>{html.escape(_sentence(difference.title))}</h2><p>{html.escape(difference.explanation)}</p>",
         "<h3>The run that differs</h3>",
         _list(happened),
         "<h3>Its input</h3>",
@@ -194,7 +198,10 @@ def _difference_html(case: VerifyCase, difference: VerifyDifference, job: JobGra
     for vertex_id, records in case.inputs.items():
         shown = f"{names[vertex_id]}: {counted(len(records), 'record')}"
         parts.append(f"<p>{html.escape(shown)}</p>")
-        parts.append(_list([repr(record.value) for record in records[: 2 * _LISTED]]))
+        listed = [repr(record.value) for record in records[: 2 * _LISTED]]
+        if len(records) > len(listed):
+            listed.append(f"... {counted(len(records) - len(listed), 'more record')}")
+        parts.append(_list(listed))
     return [*parts, "<h3>Its output, compared with the plain run</h3>", _list(difference.rows)]
 
 

@@ -20,11 +20,21 @@ _LIVE_RATE = 0.4
 _LIVE_FAULTS = {
     "kill": "a subtask is killed",
     "cut": "a subtask loses its connection to the driver",
-    "late": "a message is late",
-    "twice": "a message comes twice",
-    "frozen": "a subtask freezes until it is given up",
+    "late": "a message arrives late",
+    "twice": "a message arrives twice",
+    "frozen": "a subtask freezes until it is declared lost",
     "stall": "a subtask stalls",
     "broken channel": "the connection between two subtasks breaks",
+}
+_FAULTS = {
+    Fault.BEFORE: "fails before it begins",
+    Fault.AFTER: "fails after it has written its state and output",
+    Fault.WORKER_KILLED: "its worker process is killed",
+    Fault.HOST_LOST: "its host is lost",
+    Fault.RECOMPUTED: "is computed again after other tasks have read its output",
+    Fault.REPORT_LOST: "its report to the driver is lost",
+    Fault.REPORT_TWICE: "its report to the driver arrives twice",
+    Fault.REPORT_LATE: "its report to the driver arrives too late",
 }
 _MOST_PARALLELISM = 4
 _DAY_S = 86_400
@@ -101,7 +111,7 @@ class Scenario:
         if self.buffer_records != plain.buffer_records:
             lines.append(f"buffers of {counted(self.buffer_records, 'record')}")
         if self.is_live:
-            lines.append("live: subtasks that last, and barriers between epochs")
+            lines.append("live mode: long-running subtasks, and barriers between epochs")
         if self.clock_shift_s:
             lines.append(f"the wall clock is {self.clock_shift_s} s ahead")
         if self.time_zone is not None:
@@ -109,15 +119,15 @@ class Scenario:
         if self.in_other_process:
             lines.append("another process, with another PYTHONHASHSEED")
         if self.order_seed is not None:
-            lines.append("input reordered within the bounds of watermarks")
+            lines.append("input reordered within the bounds of the watermark strategies")
         if self.duplicate_seed is not None:
-            lines.append("records that come twice")
+            lines.append("some records arrive twice")
         for event in self.events:
             then = "" if event.parallelism is None else f", then parallelism {event.parallelism}"
             lines.append(f"after epoch {event.after_epochs}: {event.kind.value}{then}")
         for place, fault in self.faults:
             lines.append(
-                f"epoch {place.epoch}, level {place.level}, subtask {place.partition}: {fault.value}"
+                f"epoch {place.epoch}, stage {place.level}, task {place.partition}: {_FAULTS[fault]}"
             )
         lines += [f"step {step} of the live run: {_LIVE_FAULTS[kind]}" for step, kind in self.live_faults]
         return lines

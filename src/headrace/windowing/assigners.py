@@ -196,7 +196,7 @@ class _ProcessingTime(_TimeWindows):
 # ------------------------------------------------------------------------------------ tumbling, sliding
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class _Tumbling(_TimeWindows):
     #: Length of a window.
     size_ms: int
@@ -245,6 +245,9 @@ class _Tumbling(_TimeWindows):
         start = at - (at - self.offset_ms - shift) % self.size_ms
         return [TimeWindow(start, start + self.size_ms)]
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.size_ms}, {self.offset_ms})"
+
     def windows_at(self, element: Any, timestamp: int) -> list[TimeWindow]:
         """Return the one window around a time."""
         start = timestamp - (timestamp - self.offset_ms) % self.size_ms
@@ -265,7 +268,7 @@ class TumblingProcessingTimeWindows(_Tumbling, _ProcessingTime):
     """Windows of one size, one after the other, by the clock of the machine."""
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class _Sliding(_TimeWindows):
     #: Length of a window.
     size_ms: int
@@ -280,6 +283,9 @@ class _Sliding(_TimeWindows):
         object.__setattr__(self, "slide_ms", check_positive_ms(owner, "slide", slide))
         # Flink's rule: it is the slide after which starts repeat.
         object.__setattr__(self, "offset_ms", check_offset(owner, offset, slide, "slide"))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.size_ms}, {self.slide_ms}, {self.offset_ms})"
 
     @classmethod
     def of(cls, size: Amount, slide: Amount, offset: Amount | None = None) -> Self:
@@ -335,7 +341,7 @@ class _Sessions(_TimeWindows, MergingWindowAssigner[Any, TimeWindow]):
         TimeWindow.merge_windows(windows, callback)
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class _FixedGap(_Sessions):
     #: How long a session waits for more.
     session_gap_ms: int
@@ -343,6 +349,9 @@ class _FixedGap(_Sessions):
     def __init__(self, session_gap: int) -> None:
         gap_ms = check_positive_ms(type(self).__name__, "session gap", session_gap)
         object.__setattr__(self, "session_gap_ms", gap_ms)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.session_gap_ms})"
 
     @classmethod
     def with_gap(cls, size: Amount) -> Self:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.cli.conftest import JOB
+from tests.unit.datastream.fakes import TARGET
 
 BROKEN = """
 from headrace.datastream import StreamExecutionEnvironment
@@ -45,6 +46,19 @@ def test_a_rule_is_left_out_on_request(headrace, program):
     assert headrace("check", "--ignore", "HR201", program(BROKEN)).exit_code == 0
     assert headrace("check", "-D", "headrace.check.ignore=HR201", program(BROKEN)).exit_code == 0
     assert "unknown code 'HR999'" in headrace("check", "--ignore", "HR999", program(BROKEN)).stderr
+
+
+def test_findings_are_warnings_of_a_run_unless_they_are_switched_off(headrace, program):
+    path = program(BROKEN)
+    run = ("run", "-D", f"execution.target={TARGET}")
+    warned = headrace(*run, path)
+    assert warned.exit_code == 0, warned.stderr
+    assert (
+        f"warning: {path}:4: HR201 key made of hash() or id() [largest]: the key selector calls hash()"
+        in warned.stderr
+    )
+    for silent in ("headrace.check.on-run=false", "headrace.check.ignore=HR201"):
+        assert "HR201" not in headrace(*run, "-D", silent, path).stderr
 
 
 @pytest.mark.parametrize(

@@ -56,8 +56,9 @@ def test_a_running_job_that_is_not_recorded_says_what_to_set(
 
 @pytest.mark.parametrize("command", [("replay",), ("why", "--row", "8")])
 def test_a_name_that_is_no_directory_is_said_to_be_none(headrace: Invoke, command: tuple[str, ...]) -> None:
-    refused = headrace(*command, "-m", "localhost:1", "elsewhere")
+    refused = headrace(*command, "-m", "localhost:1", "no-such-name")
     assert refused.exit_code == 1
     assert (
-        "there is no directory 'elsewhere', and as a job: no answer from http://localhost:1" in refused.stderr
+        "there is no directory 'no-such-name', and as a job: no answer from http://localhost:1"
+        in refused.stderr
     )

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+# Imported while the test has replaced `spark_context`, it would keep the replacement for later tests.
+import headrace.spark.executor  # noqa: F401
 from headrace.cli.session import serve
 from headrace.config import Configuration
 

@@ -38,8 +38,9 @@ def test_a_row_of_names_makes_rows():
     row = Person("Alice", 11)
     assert row.age == 11
     assert repr(row) == "Row(name='Alice', age=11)"
-    with pytest.raises(ValueError, match=r"expected 2 values for the fields \['name', 'age'\]; got 1"):
-        Person("Alice")
+    assert repr(Person("Alice")) == "Row(name='Alice')"
+    with pytest.raises(ValueError, match=r"expected 2 values for the fields \['name', 'age'\]; got 3"):
+        Person("Alice", 11, "x")
     with pytest.raises(TypeError, match="not all field names"):
         Row(1, 2)(3, 4)
 

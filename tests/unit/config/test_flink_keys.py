@@ -12,8 +12,10 @@ from headrace.config.flink import RULES, AnswerKind, documented_keys, former_key
 from headrace.config.flink_docs import FLINK_PAGE, render_flink_keys
 from headrace.config.notices import new_notices
 from headrace.config.options.execution import TASK_CANCELLATION_INTERVAL
+from headrace.config.options.live import LOST_AFTER
 from headrace.config.registry import known_options
 from headrace.errors import ConfigurationError
+from headrace.runtime.job.settings import live_options
 
 #: What an operator would write for a key whose default says nothing.
 _EXAMPLES = {
@@ -142,6 +144,37 @@ def test_flinks_default_is_recognised_however_it_is_written():
     assert not is_flinks_default("jmx.server.port", "9000")
 
 
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("taskmanager.memory.process-size", "taskmanager.memory.process.size"),
+        (
+            "taskmanager.network.memory.buffer-debloat.enable",
+            "taskmanager.network.memory.buffer-debloat.enabled",
+        ),
+        ("heartbeat.time-out", "heartbeat.timeout"),
+        ("yarn.application.queues", "yarn.application.queue"),
+    ],
+)
+def test_a_misspelt_key_is_refused_with_the_one_that_was_meant(key, meant):
+    with pytest.raises(ConfigurationError, match=f"unknown configuration key '{key}'") as refused:
+        Configuration({key: "1"})
+    assert refused.value.hint == f"did you mean {meant!r}?"
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "flink.hadoop.fs.s3a.path.style.access",
+        "containerized.master.env.TZ",
+        "external-resource.gpu.param.discovery-script.args",
+        "akka.ask.timeout",
+    ],
+)
+def test_keys_that_flink_does_not_list_by_name_have_answers(key):
+    assert known_options().look_up(key).answer is not None
+
+
 def test_a_setting_of_spark_is_stronger_than_the_key_that_maps_to_it():
     config = Configuration({"yarn.application.queue": "a", "spark.yarn.queue": "b"})
     assert config.spark_settings() == {"spark.yarn.queue": "b"}
@@ -236,6 +269,18 @@ def test_flinks_own_configuration_file_is_accepted():
     assert all(
         RULES.find(key) is None or RULES.find(key)[0].kind is not AnswerKind.REFUSED for key in shipped
     )
+
+
+def test_the_heartbeat_timeout_is_that_of_executors_and_of_live_subtasks():
+    assert live_options(Configuration({})).heartbeat_timeout_s == 50
+    assert "spark.network.timeout" not in Configuration({}).spark_settings(), "Spark's own default counts"
+    short = Configuration({"heartbeat.timeout": "20 s"})
+    assert live_options(short).heartbeat_timeout_s == 20
+    assert short.spark_settings()["spark.network.timeout"] == "20000ms"
+    own = Configuration({"heartbeat.timeout": "20 s", "headrace.live.heartbeat-timeout": "5 s"})
+    assert live_options(own).heartbeat_timeout_s == 5
+    with pytest.raises(ConfigurationError, match=r"heartbeat\.timeout: expected at least 100 ms; got '5 ms'"):
+        Configuration({"heartbeat.timeout": "5 ms"}).get(LOST_AFTER)
 
 
 def test_limits_of_cancellation_become_those_of_sparks_task_reaper():

@@ -301,7 +301,8 @@ def test_settings_without_effect_are_kept(env: StreamExecutionEnvironment) -> No
     assert env.enable_changelog_state_backend(True).is_changelog_state_backend_enabled()
     assert env.set_default_savepoint_directory("/s").get_default_savepoint_directory() == "/s"
     env.get_checkpoint_config().enable_unaligned_checkpoints()
-    assert env.is_unaligned_checkpoints_enabled()
+    assert not env.is_unaligned_checkpoints_enabled()
+    assert env.enable_checkpointing(1000).is_unaligned_checkpoints_enabled()
     assert not env.is_force_unaligned_checkpoints()
     assert env._configuration.get(checkpointing.UNALIGNED)
     env.close()
@@ -346,7 +347,7 @@ def test_a_stream_has_the_type_that_its_source_knows(env: StreamExecutionEnviron
         rows.get_produced_type(),
         Types.LONG(),
         Types.LONG(),
-        None,
+        Types.PICKLED_BYTE_ARRAY(),
     ]
     assert env.add_source(numbers).get_type() == Types.LONG()
     assert env.from_source(numbers, none, "given", Types.INT()).get_type() == Types.INT()

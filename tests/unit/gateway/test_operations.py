@@ -161,15 +161,37 @@ def test_rows_before_an_error_are_fetched_before_it() -> None:
         operation.fetch(operation._token)
 
 
-def test_cancelling_a_query_cancels_its_job_and_ends_its_rows() -> None:
+def test_closing_a_query_cancels_its_job_and_ends_its_rows() -> None:
     query = Query()
     operation = started(query.run)
-    operation.cancel()
+    with pytest.raises(GatewayError, match="is FINISHED and cannot be cancelled"):
+        operation.cancel()
+    assert not query.is_cancelled.is_set()
+    operation.close()
     assert query.is_cancelled.is_set()
     assert query.has_stopped.wait(10)
+    assert operation.status is StatementStatus.CLOSED
+    with pytest.raises(GatewayError, match="is CLOSED"):
+        operation.fetch(0)
+
+
+def test_cancelling_a_statement_that_is_being_carried_out_cancels_the_job_it_starts() -> None:
+    query, may_go_on = Query(), threading.Event()
+
+    def run() -> StatementResult:
+        assert may_go_on.wait(10)
+        return query.run()
+
+    operation = StatementOperation("handle", run)
+    operation.start()
+    operation.cancel()
+    may_go_on.set()
+    assert query.is_cancelled.wait(10)
     assert operation.status is StatementStatus.CANCELED
     with pytest.raises(GatewayError, match="is CANCELED"):
         operation.fetch(0)
+    with pytest.raises(GatewayError, match="is CANCELED and cannot be cancelled"):
+        operation.cancel()
 
 
 def test_closing_a_query_that_has_ended_cancels_nothing() -> None:

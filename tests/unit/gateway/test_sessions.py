@@ -225,8 +225,9 @@ def test_words_are_completed(client: Client) -> None:
         return found
 
     assert candidates("SEL") == ["SELECT"]
-    assert candidates("SELECT * FROM ord") == ["orders"]
-    assert candidates("SELECT * FROM ") == ["orders"]
+    assert candidates("SELECT * FROM ord") == ["default_catalog.default_database.orders"]
+    assert candidates("SELECT * FROM default_catalog.d") == ["default_catalog.default_database.orders"]
+    assert candidates("SELECT * FROM ") == ["default_catalog.default_database.orders"]
     assert "amount" in candidates("SELECT * FROM orders WHERE am")
     assert candidates("") == []
 
@@ -238,10 +239,10 @@ def test_words_are_completed(client: Client) -> None:
         ("show cre", ["CREATE"]),
         ("SHOW CREATE ", ["CATALOG", "MATERIALIZED", "TABLE", "VIEW"]),
         ("SHOW TABLES; USE ", ["CATALOG", "MODULES"]),
-        ("DESCRIBE o", ["orders"]),
+        ("DESCRIBE o", ["default_catalog.default_database.orders"]),
         ("DESCRIBE E", ["EXTENDED"]),
         ("INSERT IN", ["INTO"]),
-        ("INSERT INTO o", ["orders"]),
+        ("INSERT INTO o", ["default_catalog.default_database.orders"]),
         ("STOP J", ["JOB"]),
     ],
 )
@@ -511,11 +512,14 @@ def test_a_materialized_table_is_refreshed_by_a_request(
         return self._start(lambda: self._execute("SHOW TABLES", {}))
 
     monkeypatch.setattr(GatewaySession, "submit", submit)
-    body = {"staticPartitions": {"day": "it's"}, "executionConfig": {"parallelism.default": "1"}}
+    options = {"parallelism.default": "1"}
+    body = {"isPeriodic": False, "staticPartitions": {"day": "it's"}, "executionConfig": options}
     for name in ("shop.totals", "%60shop%60.%60totals%60"):
         answer = client.ok("POST", f"/v3/sessions/{session}/materialized-tables/{name}/refresh", body)
         assert client.sessions.get(session).operation(answer["operationHandle"])
-    client.ok("POST", f"/v4/sessions/{session}/materialized-tables/t%20SUSPEND/refresh", {})
+    suspended = f"/sessions/{session}/materialized-tables/t%20SUSPEND/refresh"
+    client.ok("POST", f"/v3{suspended}", {"isPeriodic": False})
+    assert client.ask("POST", f"/v4{suspended}", {"isPeriodic": False})[0] == 404
     refresh = "ALTER MATERIALIZED TABLE `shop`.`totals` REFRESH PARTITION (`day` = 'it''s')"
     assert run == [
         *[(refresh, {"parallelism.default": "1"})] * 2,
@@ -527,13 +531,14 @@ def test_a_materialized_table_is_refreshed_by_a_request(
     ("name", "body", "problem"),
     [
         ("t", {"isPeriodic": True}, "FRESHNESS"),
-        ("t", {"scheduleTime": "2024-01-01 00:00:00"}, "FRESHNESS"),
-        ("t", {"dynamicOptions": {"a": "b"}}, "executionConfig"),
-        ("t", {"staticPartitions": {"day": 1}}, "Bad request"),
+        ("t", {"isPeriodic": False, "scheduleTime": "2024-01-01 00:00:00"}, "FRESHNESS"),
+        ("t", {"isPeriodic": False, "dynamicOptions": {"a": "b"}}, "executionConfig"),
+        ("t", {"isPeriodic": False, "staticPartitions": {"day": 1}}, "Bad request"),
+        ("t", {}, "isPeriodic"),
     ],
 )
 def test_refreshes_that_cannot_run_are_refused(client: Client, name: str, body: Any, problem: str) -> None:
-    path = f"/v4/sessions/{client.open()}/materialized-tables/{name}/refresh"
+    path = f"/v3/sessions/{client.open()}/materialized-tables/{name}/refresh"
     status, answer = client.ask("POST", path, body)
     assert status == 400
     assert problem in answer["errors"][0]

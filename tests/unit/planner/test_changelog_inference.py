@@ -60,7 +60,7 @@ def test_a_mode_is_written_as_explain_prints_it():
         (Limit(table(), 0, 3), "Limit", "[I]", "[I]"),
         (Limit(Sort(table(), (SortKey(ref(table(), 1)),)), 0, 3), "SortLimit", "[I,UB,UA,D]", "[I,UA,D]"),
         (where(numbered(table(), [0], 1), "LESS_THAN_OR_EQUAL", 3, 2), "Rank", "[I,UB,UA,D]", "[I,UA,D]"),
-        (where(numbered(timed(), [0], 2), "EQUALS", 3, 1), "Deduplicate", "[I,UB,UA,D]", "[I,UA,D]"),
+        (where(numbered(timed(), [0], 2), "EQUALS", 3, 1), "Deduplicate", "[I]", "[I]"),
         (
             where(numbered(timed(), [0], 2, ascending=False), "EQUALS", 3, 1),
             "Deduplicate",

@@ -296,6 +296,34 @@ def test_the_first_row_of_a_window_by_time_is_a_deduplication(t_env, order, keep
     assert node.window_end is not None
 
 
+def test_the_first_row_by_event_time_can_feed_what_takes_insert_only_rows(t_env):
+    number = "ROW_NUMBER() OVER (PARTITION BY id ORDER BY ts{})"
+    first = f"(SELECT id, price, ts FROM (SELECT *, {number.format('')} AS n FROM bids) WHERE n = 1)"
+    last = f"(SELECT id, price, ts FROM (SELECT *, {number.format(' DESC')} AS n FROM bids) WHERE n = 1)"
+    joined = (
+        "SELECT l.id FROM {} l JOIN bids r ON l.id = r.id AND l.ts BETWEEN r.ts - INTERVAL '1' HOUR AND r.ts"
+    )
+
+    (node,) = of_kind(t_env, joined.format(first))
+
+    assert node.declaration.waits
+    assert node.declaration.goes_by_watermark
+    with pytest.raises(SqlValidationError, match="IntervalJoin does not support update and delete changes"):
+        of_kind(t_env, joined.format(last))
+    again = f"SELECT * FROM (SELECT *, {number.format('')} AS n FROM {first}) WHERE n = 1"
+    assert [each.declaration.waits for each in of_kind(t_env, again)] == [True, True]
+
+
+def test_with_mini_batches_the_first_row_by_event_time_may_change(t_env):
+    t_env.get_config().set("table.exec.mini-batch.enabled", "true")
+    query = "SELECT id FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY id ORDER BY ts) AS n FROM bids) WHERE n = 1"
+
+    (node,) = of_kind(t_env, query)
+
+    assert not node.declaration.waits
+    assert not node.declaration.is_insert_only
+
+
 def test_a_union_is_several_inputs_of_one_node(t_env):
     made = nodes(t_env, "SELECT id FROM people UNION ALL SELECT price FROM bids")
 

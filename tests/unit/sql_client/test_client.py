@@ -53,9 +53,6 @@ class Query:
             FIELDS, (), ResultKind.SUCCESS_WITH_CONTENT, is_query=True, job_id="j", is_last=self._ends
         )
 
-    def cancel(self) -> None:
-        self.calls.append("cancel")
-
     def close(self) -> None:
         self.calls.append("close")
 
@@ -198,7 +195,7 @@ def test_a_query_is_a_table_on_the_screen(terminal: Terminal) -> None:
     assert "cancelled · 4 rows received" in screen
     assert screen.index("ann |                    2") < screen.index("bob |                    1")
     assert " op " not in screen
-    assert query.calls == ["cancel", "close"]
+    assert query.calls == ["close", "close"]
     assert terminal.printed == ["query cancelled: 4 rows received, 2 shown"]
 
 
@@ -299,4 +296,4 @@ def test_ctrl_c_cancels_a_query_whose_rows_are_printed(terminal: Terminal) -> No
     assert terminal.printed[2] == "+----+--------------------------------+----------------------+"
     assert terminal.printed[3] == "Empty set"
     assert terminal.errors == ["cancelled; received a total of 1 row"]
-    assert query.calls == ["cancel", "close"]
+    assert query.calls == ["close", "close"]

@@ -84,6 +84,9 @@ def test_rows_are_texts_with_the_types_of_their_columns(connection: SessionConne
 def test_what_the_session_knows_is_completed(connection: SessionConnection) -> None:
     answer(connection, "CREATE TABLE visits (visitor INT) WITH ('connector' = 'blackhole')")
     assert connection.complete("DESCRIBE vi", 11) == ["visits"]
+    assert "visits" in connection.complete("DESCRIBE ", 9)
+    full = "default_catalog.default_database.visits"
+    assert connection.complete("DESCRIBE default_catalog.d", 26) == [full]
     assert connection.properties()["table.display.max-column-width"] == "17"
 
 
@@ -99,11 +102,11 @@ def test_an_error_is_shown_as_the_gateway_says_it(connection: SessionConnection)
     assert "default_database" in printed[1]
 
 
-def test_a_statement_can_be_cancelled(connection: SessionConnection) -> None:
+def test_a_statement_can_be_closed_before_its_rows_are_fetched(connection: SessionConnection) -> None:
     statement = connection.submit("SHOW TABLES")
     assert fetched(statement, lambda batch: batch.fields is not None) is not None
-    statement.cancel()
-    with pytest.raises(Exception, match="CANCELED"):
+    statement.close()
+    with pytest.raises(Exception, match=r"CLOSED|does not exist"):
         statement.fetch()
     statement.close()
 

@@ -516,7 +516,11 @@ def test_the_first_catalog_and_database_have_the_names_that_are_configured():
 
 def test_elements_have_types_that_are_found_or_given(t_env):
     found = t_env.from_elements([(1, 1.5, None), (2, 3, "x")], ["a", "b", "c"])
-    assert [str(each) for each in found.get_schema().get_field_data_types()] == ["BIGINT", "DOUBLE", "STRING"]
+    assert [each.summary() for each in found.get_schema().get_field_data_types()] == [
+        "BIGINT",
+        "DOUBLE",
+        "STRING",
+    ]
     given = t_env.from_elements([(1,)], DataTypes.ROW([DataTypes.FIELD("a", DataTypes.INT())]))
     assert str(given.get_schema().get_field_data_type("a")) == "INT"
     assert t_env.from_elements([{"x": 1}]).get_schema().get_field_names() == ["x"]
@@ -546,7 +550,7 @@ def test_rows_inside_of_elements_are_rows_of_the_table(t_env):
 def test_a_pandas_frame_is_a_table(t_env):
     table = t_env.from_pandas(pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}))
 
-    assert [str(each) for each in table.get_schema().get_field_data_types()] == ["BIGINT", "STRING"]
+    assert [each.summary() for each in table.get_schema().get_field_data_types()] == ["BIGINT", "STRING"]
 
 
 def test_times_and_categories_of_a_pandas_frame_are_columns(t_env):
@@ -555,7 +559,11 @@ def test_times_and_categories_of_a_pandas_frame_are_columns(t_env):
 
     table = t_env.from_pandas(frame)
 
-    assert [str(each.type) for each in table._plan.schema] == ["TIMESTAMP(6)", "TIMESTAMP_LTZ(6)", "STRING"]
+    assert [each.type.summary() for each in table._plan.schema] == [
+        "TIMESTAMP(6)",
+        "TIMESTAMP_LTZ(6)",
+        "STRING",
+    ]
     (row,) = table._plan.table.attachment.rows
     assert (row[0].isoformat(), row[2]) == ("2024-02-29T12:00:00.123456", "tea")
 
@@ -665,7 +673,7 @@ def test_a_pandas_frame_takes_names_or_types_of_its_columns(t_env):
     typed = t_env.from_pandas(frame, [DataTypes.INT(), DataTypes.SMALLINT()])
 
     assert named.get_schema().get_field_names() == ["x", "y"]
-    assert [str(each.type) for each in typed._plan.schema] == ["INT", "SMALLINT"]
+    assert [each.type.summary() for each in typed._plan.schema] == ["INT", "SMALLINT"]
     with pytest.raises(JobDefinitionError, match=r"the schema has 1 columns, the DataFrame 2: a, b"):
         t_env.from_pandas(frame, ["x"])
 

@@ -168,16 +168,40 @@ def test_a_directory_of_an_unreadable_owner_is_kept_for_the_grace_period(tmp_pat
         assert sweep([str(tmp_path)]) == [path]
 
 
-@pytest.mark.parametrize("content", [[], ["data"]])
-def test_a_directory_without_a_lease_is_not_ours_to_remove(
-    tmp_path: Path, path: str, content: list[str]
-) -> None:
+def test_a_directory_with_files_and_without_a_lease_is_not_ours_to_remove(tmp_path: Path, path: str) -> None:
     Path(path).mkdir()
-    for name in content:
-        Path(path, name).write_bytes(b"x")
+    Path(path, "data").write_bytes(b"x")
     os.utime(path, (0, 0))
     assert verdicts(tmp_path) == {"headrace-run": DirectoryVerdict.UNKNOWN}
     assert sweep([str(tmp_path)]) == []
+
+
+def test_an_empty_directory_of_a_process_killed_while_it_made_it_is_swept_after_the_grace_period(
+    tmp_path: Path, path: str
+) -> None:
+    os.mkdir(path)
+    assert sweep([str(tmp_path)]) == [], "its lease may follow"
+    past = time.time() - GRACE_S - 1
+    os.utime(path, (past, past))
+    assert [each.verdict for each in find_directories([str(tmp_path)])] == [DirectoryVerdict.LEFTOVER]
+    assert sweep([str(tmp_path)]) == [path]
+    assert not os.path.exists(path)
+
+
+def test_a_directory_is_removed_lease_last(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = HeldDirectory(path, Owner.here("copies of state"))
+    Path(path, "a-file").touch()
+    Path(path, "z-file").touch()
+    removed: list[str] = []
+    unlink, delete = os.unlink, Path.unlink
+    monkeypatch.setattr(os, "unlink", lambda name: (removed.append(os.path.basename(name)), unlink(name)))
+    monkeypatch.setattr(
+        Path, "unlink", lambda self, **words: (removed.append(self.name), delete(self, **words))
+    )
+    held.remove()
+    assert removed[-1] == host_directories.LEASE_FILE
+    assert {"a-file", "z-file"} <= set(removed[:-1])
+    assert not os.path.exists(path)
 
 
 def test_links_and_other_names_are_not_looked_at(tmp_path: Path) -> None:

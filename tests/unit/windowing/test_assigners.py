@@ -216,7 +216,7 @@ def test_assigners_are_values(make: Callable[[], Any], trigger: Any, is_event_ti
 
 def test_assigners_of_different_clocks_differ() -> None:
     assert TumblingEventTimeWindows(5) != TumblingProcessingTimeWindows(5)
-    assert repr(TumblingEventTimeWindows(5)) == "TumblingEventTimeWindows(size_ms=5, offset_ms=0)"
+    assert repr(TumblingEventTimeWindows(5)) == "TumblingEventTimeWindows(5, 0)"
 
 
 def test_an_assigner_cannot_be_changed() -> None:

@@ -41,8 +41,12 @@ class RowTypeInfo(TypeInformation):
         return list(self._field_names)
 
     def get_field_index(self, field_name: str) -> int:
-        """Return the position of a field, or -1 if no field has that name."""
-        return self._field_names.index(field_name) if field_name in self._field_names else -1
+        """Return the position of a field; without fields, -1.
+
+        Raises:
+            ValueError: If no field has that name.
+        """
+        return self._field_names.index(field_name) if self._field_names else -1
 
     def get_field_types(self) -> list[TypeInformation]:
         """Return the types of the fields."""

@@ -7,13 +7,14 @@
 
 from headrace.config.flink.answers import Answer, AnswerKind
 from headrace.config.flink.documented import DocumentedKey, documented_keys, former_keys
-from headrace.config.flink.table import RULES, is_flinks_default
+from headrace.config.flink.table import RULES, answer_to, is_flinks_default
 
 __all__ = [
     "RULES",
     "Answer",
     "AnswerKind",
     "DocumentedKey",
+    "answer_to",
     "documented_keys",
     "former_keys",
     "is_flinks_default",

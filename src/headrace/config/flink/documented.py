@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
-__all__ = ["DocumentedKey", "documented_keys", "former_keys"]
+__all__ = ["DocumentedKey", "documented_keys", "former_keys", "is_documented"]
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,23 @@ def documented_keys() -> Mapping[str, DocumentedKey]:
         '50 s'
     """
     return {key: DocumentedKey(key, kind, default) for key, kind, default in _rows("keys.tsv")}
+
+
+def is_documented(key: str) -> bool:
+    """Whether a key is on Flink's configuration pages, with any names in place of placeholders.
+
+    Example:
+        >>> is_documented("metrics.reporter.statsd.interval"), is_documented("heartbeat.time-out")
+        (True, False)
+    """
+    return key in documented_keys() or any(form.fullmatch(key) for form in _forms())
+
+
+@cache
+def _forms() -> tuple[re.Pattern[str], ...]:
+    """Return what keys with placeholders look like."""
+    found = [key for key in documented_keys() if "<" in key]
+    return tuple(re.compile(re.sub(r"<\w+>", ".+", key.replace(".", r"\."))) for key in found)
 
 
 @cache

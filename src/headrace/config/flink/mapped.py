@@ -278,7 +278,6 @@ _PROCESSES: Final = {
     ),
     "taskmanager.data.port": _to("spark.blockManager.port", write=_positive),
     "heartbeat.interval": _to("spark.executor.heartbeatInterval", write=_milliseconds),
-    "heartbeat.timeout": _to("spark.network.timeout", write=_milliseconds),
     "pekko.ask.timeout": _to("spark.rpc.askTimeout", write=_milliseconds),
     "pekko.lookup.timeout": _to("spark.rpc.lookupTimeout", write=_milliseconds),
     "pekko.framesize": _to("spark.rpc.message.maxSize", write=_mebibytes),

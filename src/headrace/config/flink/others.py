@@ -84,7 +84,6 @@ _MODELS = refused(
 )
 _START_MODE = refused("a materialized table is always filled from the beginning")
 _DELTA_JOIN = no_effect("joins keep their rows in state")
-_ASYNC_TABLE = refused("AsyncTableFunction is not supported: use a lookup join, or AsyncScalarFunction")
 _CLIENT_RETRIES = no_effect(
     "requests of the command line and of sessions have one time limit, client.timeout"
 )
@@ -353,7 +352,6 @@ _TABLES: Final = {
     ),
     "table.exec.async-ml-predict.": _MODELS,
     "table.exec.async-vector-search.": _MODELS,
-    "table.exec.async-table.": _ASYNC_TABLE,
     "table.exec.async-state.enabled": no_effect("state is read for all rows of an epoch at once"),
     "table.exec.delta-join.": _DELTA_JOIN,
     "table.exec.sink.nested-constraint-enforcer": refused("constraints of nested fields are not checked"),

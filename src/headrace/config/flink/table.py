@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import cache
 from typing import Any, Final
 
-from headrace.config.flink.answers import Rules
-from headrace.config.flink.documented import documented_keys
+from headrace.config.flink.answers import Answer, Rules
+from headrace.config.flink.documented import documented_keys, is_documented
 from headrace.config.flink.mapped import MAPPED
 from headrace.config.flink.others import OTHERS
 from headrace.config.memory_size import MemorySize
 from headrace.config.parsing import form_of
 
-__all__ = ["RULES", "is_flinks_default"]
+__all__ = ["RULES", "answer_to", "is_flinks_default"]
 
 RULES: Final = Rules({**OTHERS, **MAPPED})
 
@@ -25,6 +26,30 @@ _TYPES: Final[dict[str, Any]] = {
     "Duration": timedelta,
     "MemorySize": MemorySize,
 }
+
+
+def answer_to(key: str) -> tuple[Answer, str] | None:
+    """Return what becomes of a key of Flink's, with what follows the prefix of its rule; None if Flink has no such key.
+
+    A rule for a prefix stands for the keys that Flink documents, so that misspelt ones are not taken for them. Where it
+    documents none by name, such as settings of Hadoop's, all names pass.
+
+    Example:
+        >>> answer_to("taskmanager.memory.process-size") is None
+        True
+        >>> answer_to("flink.hadoop.dfs.replication")[0].kind
+        <AnswerKind.MAPPED: 'mapped'>
+    """
+    found = RULES.find(key)
+    if found is None:
+        return None
+    prefix = key.removesuffix(found[1])
+    return found if prefix == key or is_documented(key) or not _names_keys(prefix) else None
+
+
+@cache
+def _names_keys(prefix: str) -> bool:
+    return any(key.startswith(prefix) and "<" not in key for key in documented_keys())
 
 
 def is_flinks_default(key: str, value: str) -> bool:

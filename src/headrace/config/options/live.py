@@ -45,9 +45,18 @@ HEARTBEAT_INTERVAL = (
     .describe("How often a live subtask sends the driver a heartbeat.")
     .at_least(timedelta(milliseconds=10))
 )
+LOST_AFTER = (
+    option("heartbeat.timeout", timedelta)
+    .default(timedelta(seconds=50))
+    .describe(
+        "How long the driver waits for a heartbeat before it takes a live subtask for lost and the run fails; also "
+        "`spark.network.timeout`, after which Spark takes an executor for lost, if the option is set."
+    )
+    .at_least(timedelta(milliseconds=100))
+)
 HEARTBEAT_TIMEOUT = (
     option("headrace.live.heartbeat-timeout", timedelta)
-    .default(timedelta(seconds=50))
+    .no_default("heartbeat.timeout")
     .describe("How long the driver waits for a heartbeat of a live subtask before the run fails.")
     .at_least(timedelta(milliseconds=100))
 )

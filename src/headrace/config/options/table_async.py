@@ -48,6 +48,31 @@ SCALAR_ATTEMPTS = (
     .default(3)
     .describe("How often a call is made in all before the job fails.")
 )
+TABLE_CONCURRENCY = (
+    option("table.exec.async-table.max-concurrent-operations", int)
+    .default(10)
+    .describe("How many calls of an asynchronous table function a task waits for at a time.")
+)
+TABLE_TIMEOUT = (
+    option("table.exec.async-table.timeout", timedelta)
+    .default(timedelta(minutes=3))
+    .describe("How long a call of an asynchronous table function may take, with all its attempts.")
+)
+TABLE_RETRIES = (
+    option("table.exec.async-table.retry-strategy", RetryStrategy)
+    .default(RetryStrategy.FIXED_DELAY)
+    .describe("Whether a call that fails is made again: never, or after a fixed time.")
+)
+TABLE_RETRY_DELAY = (
+    option("table.exec.async-table.retry-delay", timedelta)
+    .default(timedelta(milliseconds=100))
+    .describe("How long to wait before a call that failed is made again.")
+)
+TABLE_MAX_RETRIES = (
+    option("table.exec.async-table.max-retries", int)
+    .default(3)
+    .describe("How often a call that fails is made again before the job fails.")
+)
 LOOKUP_CAPACITY = (
     option("table.exec.async-lookup.buffer-capacity", int)
     .default(100)

@@ -215,7 +215,7 @@ def _known(name: str, given: Any, known: dict[DataType, TypeInformation]) -> Typ
     found = known.get(given.with_nullability(True)) if isinstance(given, DataType) else None
     if found is None:
         raise JobDefinitionError(
-            f"CsvSchema: column {name!r}: expected one of {', '.join(map(repr, known))}; got {given!r}"
+            f"CsvSchema: column {name!r}: expected one of {', '.join(each.summary() for each in known)}; got {given!r}"
         )
     return found
 

@@ -507,8 +507,14 @@ class DeduplicateDeclaration(StatefulNode):
     window_end: str | None = None
 
     @property
+    def waits(self) -> bool:
+        """Whether the first row by event time is emitted when the watermark has passed it, and never changes."""
+        is_first_by_time = self.window_end is None and self.time is not None and not self.keep_last
+        return is_first_by_time and self.is_insert_only
+
+    @property
     def goes_by_watermark(self) -> bool:
-        return self.window_end is not None
+        return self.window_end is not None or self.waits
 
 
 @dataclass(frozen=True)

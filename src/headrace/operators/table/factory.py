@@ -25,6 +25,7 @@ from headrace.operators.table.declarations import (
     WindowKind,
 )
 from headrace.operators.table.epoch_sort import EpochSortOperator
+from headrace.operators.table.first_by_time import FirstByTimeOperator
 from headrace.operators.table.first_rows import FirstRowsOperator
 from headrace.operators.table.group_aggregate import GroupAggregateOperator
 from headrace.operators.table.interval_join import IntervalAssociationsOperator, IntervalJoinOperator
@@ -140,6 +141,8 @@ def _deduplicate(
 ) -> TableOperator:
     if declaration.window_end is not None:
         return WindowRankOperator(declaration, inputs[0], retracts=retracts[0])
+    if declaration.waits:
+        return FirstByTimeOperator(declaration, inputs[0])
     if not retracts[0]:
         return LatestRowOperator(
             declaration, inputs[0], declaration.keys, time=declaration.time, keep_last=declaration.keep_last

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, ClassVar
@@ -19,6 +19,7 @@ __all__ = [
     "AsyncSettings",
     "BatchFunction",
     "OpenedAsyncFunction",
+    "OpenedAsyncTableFunction",
     "OpenedFunction",
     "OpenedTableFunction",
 ]
@@ -86,13 +87,7 @@ class OpenedTableFunction(OpenedFunction):
 
     def __call__(self, *arguments: Any) -> Any:
         called = getattr(self._function, "eval", self._function)
-        return [self._row(each) for each in rows_in(called(*arguments))]
-
-    def _row(self, given: Any) -> tuple[Any, ...]:
-        row = tuple(given) if isinstance(given, tuple | Row) else (given,)
-        if len(row) != self._width:
-            raise wrong_width(self._name, row, self._width)
-        return row
+        return [_row_of(self._name, each, self._width) for each in rows_in(called(*arguments))]
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_name": self._name, "_width": self._width}
@@ -128,7 +123,7 @@ class AggregateOfRows(OpenedFunction):
 
 @dataclass(frozen=True)
 class AsyncSettings:
-    """The values of the options `table.exec.async-scalar.*`."""
+    """The values of the options `table.exec.async-scalar.*`, or `table.exec.async-table.*`."""
 
     #: How many calls may wait at a time.
     max_concurrent: int = 10
@@ -138,6 +133,8 @@ class AsyncSettings:
     max_attempts: int = 3
     #: How long to wait between two attempts.
     retry_delay: timedelta = timedelta(milliseconds=100)
+    #: The option that says so, for messages.
+    timeout_key: str = "table.exec.async-scalar.timeout"
 
 
 class BatchFunction(OpenedFunction):
@@ -188,19 +185,53 @@ class OpenedAsyncFunction(BatchFunction):
             raise UserFunctionError(
                 f"{self._name} did not finish within {timeout:g} s",
                 record=row,
-                hint="raise table.exec.async-scalar.timeout, or make the function faster",
+                hint=f"raise {self.settings.timeout_key}, or make the function faster",
             ) from error
 
     async def _attempts(self, row: tuple[Any, ...]) -> Any:
         called = getattr(self._function, "eval", self._function)
         for left in range(self.settings.max_attempts - 1, -1, -1):
             try:
-                return await called(*row)
+                return await self._answer(called(*row))
             except Exception as error:
                 if not left:
                     raise UserFunctionError.from_exception(error, record=row) from error
                 await asyncio.sleep(self.settings.retry_delay.total_seconds())
         raise AssertionError("a call is tried at least once")
 
+    async def _answer(self, call: Any) -> Any:
+        return await call
+
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_name": self._name, "settings": self.settings}
+
+
+class OpenedAsyncTableFunction(OpenedAsyncFunction):
+    """An `AsyncTableFunction`, coroutine function or asynchronous generator: the result of a row is a list of rows.
+
+    Args:
+        function: The function.
+        name: What messages call it.
+        width: How many columns its rows have.
+    """
+
+    gives_rows = True
+
+    def __init__(self, function: Any, name: str, width: int) -> None:
+        super().__init__(function, name)
+        self._width = width
+
+    async def _answer(self, call: Any) -> Any:
+        given = [row async for row in call] if isinstance(call, AsyncIterator) else rows_in(await call)
+        return [_row_of(self._name, each, self._width) for each in given]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_width": self._width}
+
+
+def _row_of(name: str, given: Any, width: int) -> tuple[Any, ...]:
+    """Return what a table function gave as a row of so many columns."""
+    row = tuple(given) if isinstance(given, tuple | Row) else (given,)
+    if len(row) != width:
+        raise wrong_width(name, row, width)
+    return row

@@ -107,8 +107,7 @@ def _exploded(step: Explode) -> str | None:
 
 def _can_call(call: PythonCall, types: Mapping[str, pa.DataType]) -> bool:
     given = [types.get(name) for name in call.arguments]
-    is_table = call.takes_batches and call.gives_rows
-    if call.is_pandas or is_table or not all(map(_is_given, given)):
+    if call.is_pandas or not all(map(_is_given, given)):
         return False
     kind = call.result.arrow
     if call.gives_rows:

@@ -30,14 +30,14 @@ def refined(function: BuiltInFunction, operands: Sequence[Expression], result: D
 
 def way_to_cast(source: DataType, target: DataType) -> str | None:
     """What to write instead of a CAST."""
-    if source.type_name() == "VARIANT":
+    if source.ROOT == "VARIANT":
         read = "JSON_STRING(v)"
-        if target.type_name() not in {"CHAR", "VARCHAR", "STRING"}:
+        if target.ROOT not in {"CHAR", "VARCHAR", "STRING"}:
             read = f"CAST(JSON_VALUE({read}, '$') AS {target.summary_without_null()})"
         return f"read the value v by way of its JSON: {read}"
-    if target.type_name() in {"TIMESTAMP", "TIMESTAMP_LTZ"} and source.type_name() in {"BIGINT", "INT"}:
+    if target.ROOT in {"TIMESTAMP", "TIMESTAMP_LTZ"} and source.ROOT in {"BIGINT", "INT"}:
         return "TO_TIMESTAMP_LTZ(number, 3) converts milliseconds to a timestamp"
-    if source.type_name() in {"TIMESTAMP", "TIMESTAMP_LTZ"} and target.type_name() in {"BIGINT", "INT"}:
+    if source.ROOT in {"TIMESTAMP", "TIMESTAMP_LTZ"} and target.ROOT in {"BIGINT", "INT"}:
         return "EXTRACT(EPOCH FROM time) or UNIX_TIMESTAMP returns seconds"
     if isinstance(source, ArrayType | MapType) and not isinstance(target, ArrayType | MapType):
         return "CAST a value in it: a[1] of an array, m['key'] of a map"

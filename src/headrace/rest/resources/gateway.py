@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from headrace.gateway.sessions import Sessions
     from headrace.gateway.values import ResultRowFormat
 
-_Text = Annotated[str, msgspec.Meta(min_length=1)]
 #: 0: no limit; nothing else is accepted, as in Flink. `_refuse_timeout` says so in words.
 _Timeout = Annotated[int, msgspec.Meta(ge=0, extra_json_schema={"maximum": 0})]
 
@@ -66,13 +65,13 @@ class GatewayStatus(CamelBody):
 
 
 class StatementRequest(CamelBody, omit_defaults=True):
-    statement: _Text
+    statement: str
     execution_timeout: _Timeout | None = None
     execution_config: dict[str, str] | None = None
 
 
 class ConfigureRequest(CamelBody, omit_defaults=True):
-    statement: _Text
+    statement: Annotated[str, msgspec.Meta(min_length=1)]
     execution_timeout: _Timeout | None = None
 
 
@@ -83,7 +82,7 @@ class ScriptRequest(CamelBody, omit_defaults=True):
 
 
 class RefreshRequest(CamelBody, omit_defaults=True):
-    is_periodic: _Never = False
+    is_periodic: _Never
     schedule_time: _NoText = None
     dynamic_options: _NoOptions = None
     static_partitions: dict[str, str] | None = None
@@ -139,7 +138,10 @@ _ROW_FORMAT = QueryParameters(
     "rowFormat",
     "How values are written: JSON, or PLAIN_TEXT as people read them.",
     {"type": "string", "enum": ["JSON", "PLAIN_TEXT"]},
+    ignores_case=True,
 )
+#: The newest version: what a path without a version means.
+_NEWEST = 4
 
 
 def versions(context: RestContext, request: Request) -> ApiVersions:
@@ -183,7 +185,8 @@ def configure(context: RestContext, request: Request) -> Empty:
 
 def complete(context: RestContext, request: Request) -> CompletionBody:
     body = request.read(CompletionRequest)
-    return CompletionBody(_session(context, request).complete(body.statement, body.position))
+    session = _session(context, request)
+    return CompletionBody(session.complete(body.statement, body.position, has_full_names=True))
 
 
 def submit(context: RestContext, request: Request) -> StatementSubmitted:
@@ -230,7 +233,10 @@ def status(context: RestContext, request: Request) -> GatewayStatus:
 
 def cancel(context: RestContext, request: Request) -> GatewayStatus:
     operation = _operation(context, request)[1]
-    operation.cancel()
+    try:
+        operation.cancel()
+    except GatewayError as error:
+        raise RestError(409, str(error)) from error
     return GatewayStatus(operation.status.value)
 
 
@@ -243,7 +249,7 @@ def fetch(context: RestContext, request: Request) -> Response:
     from headrace.gateway.values import ResultRowFormat
 
     session, operation = _operation(context, request)
-    row_format = ResultRowFormat(request.query.get("rowFormat", "JSON"))
+    row_format = ResultRowFormat(request.query.get("rowFormat", "JSON").upper())
     try:
         portion = operation.fetch(int(request.params["token"]))
     except Exception as error:
@@ -251,7 +257,7 @@ def fetch(context: RestContext, request: Request) -> Response:
             # The request is right, but not now: the statement was cancelled, or the token is that of another portion.
             raise RestError(409, str(error)) from error
         raise _failed(error) from error
-    version = request.version
+    version = request.version or _NEWEST
     uri = None
     if portion.next_token is not None:
         place = f"/v{version}/sessions/{session.handle}/operations/{operation.handle}"
@@ -359,6 +365,7 @@ ENDPOINTS = (
         Empty,
         body=ConfigureRequest,
         is_slow=True,
+        versions=frozenset({2, 3, 4}),
     ),
     Endpoint(
         "GET",
@@ -367,6 +374,7 @@ ENDPOINTS = (
         complete,
         CompletionBody,
         body=CompletionRequest,
+        versions=frozenset({2, 3, 4}),
     ),
     Endpoint(
         "POST",
@@ -383,6 +391,7 @@ ENDPOINTS = (
         deploy,
         ScriptDeployed,
         body=Annotated[ScriptRequest, msgspec.Meta(extra_json_schema={"required": ["script"]})],
+        versions=frozenset({4}),
     ),
     Endpoint(
         "POST",
@@ -391,6 +400,7 @@ ENDPOINTS = (
         refresh,
         StatementSubmitted,
         body=RefreshRequest,
+        versions=frozenset({3}),
     ),
     Endpoint("GET", f"{_OPERATION}/status", "Where a statement stands.", status, GatewayStatus),
     Endpoint("POST", f"{_OPERATION}/cancel", "Cancel a statement.", cancel, GatewayStatus),

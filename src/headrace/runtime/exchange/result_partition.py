@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 
-from headrace.elements import Batch, Event, LatencyMarker
+from headrace.elements import Batch, Event, LatencyMarker, part_of
 from headrace.errors import JobExecutionError, KeyTypeError
 from headrace.graph.job_graph import JobEdge
 from headrace.graph.partitioning import Broadcast
@@ -15,6 +15,28 @@ from headrace.runtime.exchange.routing import build_router
 
 #: Takes (level, partition, buffer).
 SendBuffer = Callable[[int, int, bytes], None]
+
+
+class BufferSize:
+    """When a buffer of an edge is full: with so many records, or with about so many bytes.
+
+    How many records so many bytes have is learned from the buffer before.
+
+    Args:
+        most_records: Of any buffer.
+        most_bytes: None if bytes are not limited.
+    """
+
+    def __init__(self, most_records: int, most_bytes: int | None = None) -> None:
+        self._most_records = most_records
+        self._most_bytes = most_bytes
+        #: How many records the next buffer has.
+        self.records = most_records
+
+    def sent(self, records: int, size: int) -> None:
+        """Learn from a buffer."""
+        if self._most_bytes is not None and records:
+            self.records = max(1, min(self._most_records, records * self._most_bytes // size))
 
 
 class ResultPartition:
@@ -29,7 +51,7 @@ class ResultPartition:
         epoch: int,
         consumers: list[tuple[int, int]],
         max_parallelism: int,
-        buffer_records: int,
+        size: BufferSize,
         source_name: str,
         send: SendBuffer,
     ) -> None:
@@ -38,7 +60,7 @@ class ResultPartition:
         self._epoch = epoch
         self._attempt = attempt
         self._consumers = consumers
-        self._buffer_records = buffer_records
+        self._size = size
         self._source_name = source_name
         self._send = send
         #: A broadcast is serialized once, so it has one channel for all.
@@ -53,13 +75,21 @@ class ResultPartition:
 
     def emit(self, batch: Batch) -> None:
         """Take records; full channels are sent."""
+        most = self._size.records * len(self._channels)
+        if len(batch) <= 2 * most or type(batch) is not Batch:
+            self._emit(batch)
+            return
+        for start in range(0, len(batch), most):
+            self._emit(part_of(batch, start, start + most))
+
+    def _emit(self, batch: Batch) -> None:
         try:
             self._router.route(batch)
         except KeyTypeError as error:
             raise KeyTypeError(
                 f"after operator '{self._source_name}': {error.message}", hint=error.hint
             ) from error
-        limit = self._buffer_records
+        limit = self._size.records
         for index, channel in enumerate(self._channels):
             if channel.waiting >= limit:
                 self.flush(index)
@@ -97,10 +127,11 @@ class ResultPartition:
 
     def hold(self) -> None:
         """Send nothing before the barrier, but for what `flush` is called for."""
-        self._buffer_records = sys.maxsize
+        self._size = BufferSize(sys.maxsize)
 
     def flush(self, index: int) -> None:
         """Send what waits on a channel."""
+        records = self._channels[index].waiting
         try:
             payload = self._channels[index].take_payload(self._encoder.encode)
         except Exception as error:  # a record's own __reduce__ may raise anything
@@ -118,3 +149,4 @@ class ResultPartition:
             self._send(level, partition, pack(header, payload))
             self.bytes_out += len(payload)
         self._sequences[index] += 1
+        self._size.sent(records, len(payload))

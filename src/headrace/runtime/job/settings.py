@@ -80,7 +80,9 @@ def live_options(configuration: Configuration) -> LiveOptions:
         and configuration.get(scheduler.SCHEDULER) is not scheduler.SchedulerType.Adaptive,
         buffer_timeout_ms=configuration.get(execution.BUFFER_TIMEOUT) // milliseconds,
         heartbeat_ms=configuration.get(live.HEARTBEAT_INTERVAL) // milliseconds,
-        heartbeat_timeout_s=configuration.get(live.HEARTBEAT_TIMEOUT).total_seconds(),
+        heartbeat_timeout_s=(
+            configuration.get(live.HEARTBEAT_TIMEOUT) or configuration.get(live.LOST_AFTER)
+        ).total_seconds(),
         idle_poll_s=configuration.get(live.IDLE_POLL_INTERVAL).total_seconds(),
         barrier_interval_ms=configuration.get(live.BARRIER_INTERVAL) // milliseconds,
         latency_interval_ms=configuration.get(metrics.LATENCY_INTERVAL) // milliseconds,

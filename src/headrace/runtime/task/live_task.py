@@ -24,13 +24,16 @@ from headrace.runtime.epoch.layout import Layout
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskPlan, SubtaskReport
 from headrace.runtime.exchange.buffers import Header, rest_of
 from headrace.runtime.exchange.input_gate import InputBatch
-from headrace.runtime.exchange.result_partition import SendBuffer
+from headrace.runtime.exchange.result_partition import BufferSize, SendBuffer
 from headrace.runtime.task.chain import ChainLink
 from headrace.runtime.task.script import ScriptStep
 from headrace.runtime.task.settings import TaskSettings
 from headrace.runtime.task.stream_task import StreamTask
 from headrace.runtime.task.trace import Trace, make_trace
 from headrace.state.handles import StateChain
+
+#: A buffer is about so large: what an unaligned checkpoint has in flight is a multiple of it.
+_BUFFER_BYTES = 64 << 10
 
 
 class LiveTask(StreamTask):
@@ -57,6 +60,8 @@ class LiveTask(StreamTask):
     ) -> None:
         #: How often the region was started before.
         self._region_attempt = attempt
+        #: By edge; what was learned of records counts behind a barrier, too.
+        self._buffer_sizes: dict[int, BufferSize] = {}
         trace = trace or make_trace(settings, is_live=True)
         super().__init__(job, layout, subtask, lineage, settings, trace)
 
@@ -70,6 +75,12 @@ class LiveTask(StreamTask):
         self._send = send
         self._spark_attempt = spark_attempt
         super().begin(plan, spark_attempt, send)
+
+    def _buffer_size(self, edge_id: int) -> BufferSize:
+        size = self._buffer_sizes.get(edge_id)
+        if size is None:
+            size = self._buffer_sizes[edge_id] = BufferSize(self._settings.buffer_records, _BUFFER_BYTES)
+        return size
 
     @property
     def channels(self) -> frozenset[tuple[int, int]]:

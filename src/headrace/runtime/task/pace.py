@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
-from headrace.elements import Batch
+from headrace.elements import Batch, part_of
 
 #: How much longer the next piece is if this one took little time.
 _GROWTH = 8
@@ -61,7 +61,7 @@ class Pace:
         while start < count:
             end = min(start + self._size, count)
             started = self._now()
-            yield _part(batch, start, end)
+            yield batch if end - start == count else part_of(batch, start, end)
             self._adapt(end - start, self._now() - started)
             start = end
             if start < count:
@@ -78,9 +78,3 @@ class Pace:
             self._size = max(1, int(records * self._interval_s / took_s))
         elif records == self._size and took_s * _GROWTH < self._interval_s:
             self._size = min(self._size * _GROWTH, _LARGEST)
-
-
-def _part(batch: Batch, start: int, end: int) -> Batch:
-    if start == 0 and end == len(batch):
-        return batch
-    return Batch(batch.values[start:end], None if batch.timestamps is None else batch.timestamps[start:end])

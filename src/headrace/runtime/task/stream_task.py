@@ -35,7 +35,7 @@ from headrace.runtime.epoch.messages import (
 )
 from headrace.runtime.exchange.buffers import Header, unpack_table_rows
 from headrace.runtime.exchange.input_gate import GateElement, InputBatch, InputGate, InputIdle
-from headrace.runtime.exchange.result_partition import ResultPartition, SendBuffer
+from headrace.runtime.exchange.result_partition import BufferSize, ResultPartition, SendBuffer
 from headrace.runtime.exchange.table_partition import TablePartition
 from headrace.runtime.task.attempt import ATTEMPT_DIGITS, TaskAttempt, task_place
 from headrace.runtime.task.chain import ChainLink, Partition, build_chain
@@ -398,12 +398,16 @@ class StreamTask:
                 epoch=epoch,
                 consumers=[self._layout.place(SubtaskId(edge.target_vertex, index)) for index in reached],
                 max_parallelism=target.max_parallelism,
-                buffer_records=self._settings.buffer_records,
+                size=self._buffer_size(edge.edge_id),
                 source_name=link.node.name,
                 send=send,
             )
             partitions.append((edge.side_tag, self._trace.sending(partition)))
         return partitions
+
+    def _buffer_size(self, edge_id: int) -> BufferSize:
+        """Return when buffers of an edge are full."""
+        return BufferSize(self._settings.buffer_records)
 
     def _make_context(self, link: ChainLink) -> OperatorContext:
         place = task_place(self._job, self._subtask, link.node)

@@ -9,7 +9,7 @@ from headrace.errors import KeyTypeError
 from headrace.graph.job_graph import DistributionPattern, JobEdge
 from headrace.graph.partitioning import Broadcast, EdgePartitioner, KeyGroups, Rebalance
 from headrace.runtime.exchange.buffers import decode, payload_of, read_header
-from headrace.runtime.exchange.result_partition import ResultPartition
+from headrace.runtime.exchange.result_partition import BufferSize, ResultPartition
 
 #: Where the three consumers run: level 2, partitions 4, 5 and 6.
 CONSUMERS = [(2, 4), (2, 5), (2, 6)]
@@ -18,7 +18,9 @@ CONSUMERS = [(2, 4), (2, 5), (2, 6)]
 class Sent:
     """A result partition, and the buffers it has sent."""
 
-    def __init__(self, partitioner: EdgePartitioner, *, buffer_records: int = 1000) -> None:
+    def __init__(
+        self, partitioner: EdgePartitioner, *, buffer_records: int = 1000, buffer_bytes: int | None = None
+    ) -> None:
         self.buffers: list[tuple[int, int, bytes]] = []
         edge = JobEdge(7, "a", 0, None, "b", 0, partitioner, DistributionPattern.ALL_TO_ALL, "set")
         self.partition = ResultPartition(
@@ -28,10 +30,15 @@ class Sent:
             epoch=0,
             consumers=CONSUMERS,
             max_parallelism=128,
-            buffer_records=buffer_records,
+            size=BufferSize(buffer_records, buffer_bytes),
             source_name="Map",
             send=lambda level, partition, buffer: self.buffers.append((level, partition, buffer)),
         )
+
+    def values(self, partition: int) -> list[Any]:
+        """The records that one consumer receives, however they are cut into buffers."""
+        buffers = [buffer for _, target, buffer in self.buffers if target == partition]
+        return [value for buffer in buffers for batch in decode(payload_of(buffer)) for value in batch.values]
 
     def elements(self, partition: int) -> list[Any]:
         """What one consumer receives."""
@@ -106,3 +113,23 @@ def test_a_key_that_cannot_be_says_which_operator_it_came_after() -> None:
     with pytest.raises(KeyTypeError, match="after operator 'Map': key") as caught:
         sent.partition.emit(Batch([1]))
     assert caught.value.hint == "return tuple(x) instead"
+
+
+def test_buffers_of_large_records_have_fewer_of_them_if_bytes_are_limited() -> None:
+    sent = Sent(Rebalance(), buffer_records=100, buffer_bytes=5_000)
+    records = [f"{number:01000d}" for number in range(3_000)]
+    sent.partition.emit(Batch(records[:300]))  # nothing is known of their size yet
+    sent.buffers.clear()
+    sent.partition.emit(Batch(records))
+    sent.partition.finish_epoch()
+    sizes = [len(payload_of(buffer)) for _, _, buffer in sent.buffers]
+    assert max(sizes) < 10_000
+    assert sorted(value for target in (4, 5, 6) for value in sent.values(target)) == records
+
+
+def test_buffers_of_small_records_have_as_many_as_without_a_limit_of_bytes() -> None:
+    sent = Sent(Rebalance(), buffer_records=100, buffer_bytes=5_000)
+    sent.partition.emit(Batch(list(range(3_000))))
+    sent.partition.emit(Batch(list(range(3_000))))
+    assert min(len(sent.values(target)) for target in (4, 5, 6)) == 2_000
+    assert len(sent.buffers) <= 60

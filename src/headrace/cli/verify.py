@@ -120,8 +120,6 @@ def verify(
 
     Options that belong to the program, such as --key, can be given in it: # headrace: verify --key 0 --only-last
     """
-    from headrace.config.options.execution import PARALLELISM
-    from headrace.config.options.spark import MASTER
     from headrace.verify.program import PLANNED_PARALLELISM
     from headrace.verify.report import html_report, kept_test, text_report
     from headrace.verify.verification import VerifySettings
@@ -138,11 +136,9 @@ def verify(
     result, job = found.result, found.job
     test = None
     if result.difference is not None:
-        named = {PARALLELISM.key: str(parallelism) if parallelism else None, MASTER.key: master}
-        options = properties | {key: value for key, value in named.items() if value is not None}
-        test = kept_test(
-            result.difference, job, _from_here(program.path), arguments, settings, options, alias
-        )
+        options = properties | _as_options(parallelism, master)
+        path = _from_here(program.path)
+        test = kept_test(result.difference, job, path, arguments, settings, options, alias)
     click.echo(text_report(result, job))
     if test is not None:
         click.echo("a test to keep:\n")
@@ -150,6 +146,15 @@ def verify(
     if page is not None:
         Path(page).write_text(html_report(result, job, test), encoding="utf-8")
     context.exit(ExitCode.OK if result.is_clean else ExitCode.FAILED)
+
+
+def _as_options(parallelism: int | None, master: str | None) -> dict[str, str]:
+    """Return what was given on the command line as options of the configuration."""
+    from headrace.config.options.execution import PARALLELISM
+    from headrace.config.options.spark import MASTER
+
+    given = {PARALLELISM.key: str(parallelism) if parallelism else None, MASTER.key: master}
+    return {key: value for key, value in given.items() if value is not None}
 
 
 def _from_here(path: Path) -> str:

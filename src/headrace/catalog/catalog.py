@@ -97,7 +97,7 @@ class InMemoryCatalog:
     Args:
         default_database: The database that is there from the start.
         properties: What the catalog was created with.
-        comment: What was said of it.
+        comment: The comment on it, if there is one.
     """
 
     def __init__(

@@ -90,7 +90,7 @@ class MetastoreCatalog:
         parse_type: Reads a type of SQL.
         default_database: The database that USE CATALOG selects.
         properties: What the catalog was created with.
-        comment: What was said of it.
+        comment: The comment on it, if there is one.
     """
 
     def __init__(

@@ -18,7 +18,7 @@ class ReadOnlyCatalog:
     Args:
         default_database: The database that USE CATALOG selects.
         properties: What the catalog was created with; its 'type' is named by errors.
-        comment: What was said of it.
+        comment: The comment on it, if there is one.
     """
 
     def __init__(self, default_database: str, properties: Mapping[str, str], comment: str | None) -> None:

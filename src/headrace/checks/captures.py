@@ -20,7 +20,7 @@ from headrace.util.call_sites import ProgramLine
 
 __all__ = ["check_captures"]
 
-#: Bytes from which an object is worth a word; it travels once with the job, to every worker.
+#: Bytes from which an object is worth a warning; it travels once with the job, to every worker.
 _LARGE: Final = 1024**2
 _OF_A_PROCESS: Final = (
     *(

@@ -36,7 +36,7 @@ _GROWING_NODES: Final = (
     ChangelogNormalizeDeclaration,
     SinkUpsertMaterializeDeclaration,
 )
-#: Methods by which a function lets go of state.
+#: Methods by which a function releases state.
 _REMOVALS: Final = frozenset({"enable_time_to_live", "clear", "remove", "delete"})
 
 

@@ -241,7 +241,7 @@ class Configuration:
         return {key: reason for key in self._keys() if (reason := self._why_ignored(key))}
 
     def to_dict(self) -> dict[str, str]:
-        """Return everything that was set, as text, secrets included: to be handed on, not to be printed."""
+        """Return everything that was set, as text, secrets included: to be passed on, not to be printed."""
         values: dict[str, str] = {}
         for key in self._keys():
             if self.registry.is_map(key):

@@ -1,4 +1,4 @@
-"""Plain CSV as columns: lines without quotes and comments, which Arrow reads many times as fast as anybody makes rows.
+"""Plain CSV as columns: lines without quotes and comments, which Arrow reads many times as fast as Python makes rows.
 
 Arrow takes some things that Spark's reader does not, and the other way round: times without seconds, `0x1f`. What is
 not read exactly as Spark would is refused, so that whoever asked can have Spark read it.

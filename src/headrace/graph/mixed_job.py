@@ -84,7 +84,7 @@ def _step(
 
 
 def _parallelism_before(step: Transformation) -> int | None:
-    """Return the parallelism of the operator a step hands on the records of, if it says one."""
+    """Return the parallelism of the operator a step passes on the records of, if it says one."""
     while not isinstance(step, PhysicalTransformation):
         if len(step.inputs) != 1 or isinstance(step, PartitionTransformation):
             return None

@@ -95,7 +95,7 @@ class _Segment:
 
 
 class AsyncWaiter(FunctionOperator):
-    """Keeps calls under way, and hands on their results in the order that is asked for."""
+    """Keeps calls under way, and passes on their results in the order that is asked for."""
 
     def __init__(self, declaration: AsyncWaitDeclaration) -> None:
         super().__init__(declaration.function)

@@ -56,7 +56,7 @@ class Operator:
 
     ``open`` is called once per worker, so that expensive setup happens once. Then, for each epoch the worker
     gets: ``begin_epoch``, batches and events in stream order, ``finish`` if all inputs have ended for good,
-    ``end_epoch`` at the barrier. ``close`` when the worker lets go of the subtask, or after a failure.
+    ``end_epoch`` at the barrier. ``close`` when the worker releases the subtask, or after a failure.
     """
 
     #: Set by the task before ``open``.
@@ -118,7 +118,7 @@ class Operator:
         return ()
 
     def notify_checkpoint(self, checkpoint_id: int, *, is_complete: bool) -> None:
-        """A checkpoint is complete, or was given up."""
+        """A checkpoint is complete, or was aborted."""
 
     def close(self) -> None:
         """Release resources; also called after a failure, and never instead of ``end_epoch``."""

@@ -191,7 +191,7 @@ class FunctionFields:
 
 
 class _Full(Exception):
-    """More bytes than anybody wants to look at."""
+    """More bytes than are worth comparing."""
 
 
 class _Limited(io.BytesIO):

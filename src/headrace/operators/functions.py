@@ -30,7 +30,7 @@ from headrace.state.isolation import ATOMS, is_all_atoms, is_immutable, isolated
 _HAS_SNAPSHOT = "has-snapshot"
 #: Operator state with the fields of a function, by its number among those of the operator.
 _FIELDS = "fields-"
-#: Fields beyond this size are worth a word.
+#: Fields beyond this size are worth a warning.
 _MANY_BYTES = 1024**2
 
 

@@ -76,7 +76,7 @@ class NoTime:
 class GeneratedTime:
     """Assigns timestamps and asks a watermark generator.
 
-    What a generator says of a record takes effect right after that record. What it says periodically takes effect
+    What a generator says about a record takes effect right after that record. What it says periodically takes effect
     after the batch; where a batch ends is planned, so a re-run sees the same watermarks.
 
     Args:

@@ -65,7 +65,7 @@ def infer_changelogs(
 
     Args:
         roots: The sinks.
-        keys: What `infer_keys` says of the plan.
+        keys: What `infer_keys` says about the plan.
 
     Raises:
         SqlValidationError: If a node or a sink cannot take the changes that come.
@@ -269,7 +269,7 @@ def _kinds(mode: ChangelogMode) -> str:
 
 
 def _maker(node: PhysicalNode) -> PhysicalNode:
-    """Find the node that makes the changes another one only hands on."""
+    """Find the node that makes the changes another one only passes on."""
     while isinstance(node, _PASSING) and node.inputs:
         node = node.inputs[0]
     return node

@@ -90,7 +90,7 @@ def _is_upsert(node: ProcessTable) -> bool:
 
 
 def _through(below: Keys, expressions: Iterable[Expression]) -> list[Key]:
-    """Keys whose columns are all handed on."""
+    """Keys whose columns are all passed on."""
     place: dict[int, int] = {}
     for position, expression in enumerate(expressions):
         if isinstance(expression, InputRef):

@@ -6,7 +6,7 @@ r"""Divides MATCH_RECOGNIZE: Spark computes what is about one row, the operator 
 A part of a condition that looks at one row is a column of every row, written as Spark SQL like all expressions. If the
 row is not there, its columns are NULL: what the part is then is a column, too. So all functions are available for
 one row at a time. What looks at several rows is a `Formula` for the operator; Python knows fewer functions. Measures
-are computed by Spark after the operator, from the values of rows and the aggregates that it hands on.
+are computed by Spark after the operator, from the values of rows and the aggregates that it passes on.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class MatchPlan:
         columns: Expressions over the input: the columns that the operator gets.
         keys: Which of them are the partition.
         order: How rows are sorted, over those columns; time first.
-        pattern: What the operator looks for, and says of matches.
+        pattern: What the operator looks for, and says about matches.
         results: The columns after the partition in what the operator gives.
         measures: Expressions over what it gives: the partition, then the measures.
     """

@@ -1,6 +1,6 @@
 """Physical nodes: the operators of a query, each with its columns and what it works on.
 
-Made of the logical tree by `headrace.planner.rules`; the changelog inference says of each node which kinds of rows
+Made of the logical tree by `headrace.planner.rules`; the changelog inference adds to each node which kinds of rows
 it emits; `headrace.planner.translate` turns it into a job. A node is compared by identity: it may be the input of
 several others, and then runs once (`share` finds sub-trees that are written twice).
 
@@ -394,7 +394,7 @@ class TemporalSort(OneInput):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OverAggregate(OneInput):
-    """Each row with what functions say of those before it. Columns: those of the input, then the results."""
+    """Each row with what functions say about those before it. Columns: those of the input, then the results."""
 
     partition: tuple[int, ...]
     order: SortKey

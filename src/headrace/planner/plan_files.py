@@ -64,7 +64,7 @@ class PlanTable:
         path: Catalog, database and name.
         ddl: How it was created, without passwords; None if the plan keeps only its name.
         is_overwrite: Whether rows of a sink replace what is there.
-        static_partitions: What PARTITION (column = value) says of a sink.
+        static_partitions: What PARTITION (column = value) says about a sink.
     """
 
     path: tuple[str, ...]

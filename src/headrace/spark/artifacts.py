@@ -27,7 +27,7 @@ from headrace.util.host_directories import HeldDirectory, make_temporary
 _lock = threading.Lock()
 #: Guards what a context is told about workers while stages are built.
 _build_lock = threading.RLock()
-#: Names of files that Spark has; a context never lets go of one.
+#: Names of files that Spark has; a context never releases one.
 _added: dict[str, set[str]] = {}
 
 

@@ -158,7 +158,7 @@ def column_scan(
 
 
 def _used(names: Sequence[str], scan: TableScanDeclaration, behind: Sequence[Sequence[Step]]) -> set[str]:
-    """Return the columns that anybody reads of a scan."""
+    """Return the columns of a scan that are read."""
     first = scan.fragment.steps if scan.fragment is not None else ()
     texts: list[str] = [] if scan.watermark is None else [scan.watermark.time]
     for steps in behind:

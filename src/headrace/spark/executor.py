@@ -463,7 +463,7 @@ class SparkJob:
 
 
 class _Result(Future[JobExecutionResult]):
-    """How a job ended; remembers whether anybody wanted to know."""
+    """How a job ended; remembers whether it was asked for."""
 
     is_asked = False
 

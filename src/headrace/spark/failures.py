@@ -44,7 +44,7 @@ _RECENT = re.compile(
     r"most recent failure: (?:Lost task \S+ in stage \S+ \(TID \d+\) "
     r"\((?P<host>\S+) executor (?P<executor>[^)]+)\): )(?P<reason>.*)"
 )
-#: What the query itself says of a value that it cannot continue with.
+#: What the query itself says about a value that it cannot continue with.
 _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (?P<what>.*?) SQLSTATE: ", re.DOTALL)
 _WAYS_OUT = {
     "cannot CAST": "use TRY_CAST to get NULL for values that cannot be converted",
@@ -180,7 +180,7 @@ def _disk_full(text: str) -> DiskFullError:
 
 
 def _told(text: str) -> HeadraceError | None:
-    """Return what Spark says of the data, without Spark: no process was lost, and nothing of ours failed."""
+    """Return what Spark says about the data, without Spark: no process was lost, and nothing of ours failed."""
     raised = _RAISED.search(text)
     if raised is not None:
         what = raised["what"]

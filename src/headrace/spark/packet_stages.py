@@ -220,7 +220,7 @@ class PacketStages:
     def _sink(self, vertex: JobVertex, declaration: TableSinkDeclaration, at: VertexTime) -> list[RDD[Any]]:
         inputs = self._inputs(vertex)
         if declaration.sink.discards:
-            # The stage in front of it has let go of all rows.
+            # The stage in front of it has released all rows.
             return [] if inputs is None else [RDD(inputs, self._context, NoOpSerializer())]
         if inputs is None:
             received: RDD[Any] = self._context.parallelize([], vertex.parallelism)

@@ -32,7 +32,7 @@ _DIGEST = "__digest"
 _VALUES = ("__values1", "__values2")
 #: Digits of a decimal that Spark keeps in 64 bits.
 _LONG_DIGITS = 18
-#: How many values a number of each type can say of which are NULL: the type's literals end with the letter.
+#: For how many values a number of each type can say which are NULL: the type's literals end with the letter.
 _FEW, _MANY = ("Y", 7), ("L", 63)
 _INTEGERS = (t.ByteType, t.ShortType, t.IntegerType, t.LongType)
 _FIXED = (

@@ -1,7 +1,7 @@
 """Which objects may be shared, and copies of those that may not.
 
 A function may continue changing an object it has emitted or stored. Numbers, strings and tuples of them cannot be
-changed, so they are handed on as they are; anything else is copied, as Flink copies between operators unless object
+changed, so they are passed on as they are; anything else is copied, as Flink copies between operators unless object
 reuse is enabled.
 """
 

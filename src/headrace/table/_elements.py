@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["pandas_of", "rows_and_types", "rows_of_pandas"]
 
-#: What Arrow says of values that are not of a type; its own errors are among these.
+#: What Arrow says about values that are not of a type; its own errors are among these.
 _MISFIT: Final = (TypeError, ValueError, OverflowError)
 
 

@@ -235,7 +235,7 @@ def read_type(given: Any, call: str = "udf()") -> DataType:
 
 
 def asked_type(func: Any, method: str) -> Any:
-    """Return what a function says of its types; None if it does not."""
+    """Return what a function says about its types; None if it does not."""
     try:
         return getattr(func, method)()
     except (AttributeError, NotImplementedError):

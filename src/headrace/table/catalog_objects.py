@@ -199,11 +199,11 @@ class CatalogFunction:
         return CatalogFunction(self.class_name, self.function_language)
 
     def get_description(self) -> str | None:
-        """Return what Flink says of every function."""
+        """Return what Flink says about every function."""
         return "This is a user-defined function"
 
     def get_detailed_description(self) -> str | None:
-        """Return what Flink says of every function."""
+        """Return what Flink says about every function."""
         return self.get_description()
 
     def get_function_language(self) -> str:

@@ -106,7 +106,7 @@ class HeldDirectory:
 
     def let_go(self) -> None:
         """Use the directory no longer; it stays for the others."""
-        lease, self._lease = self._lease, None  # two threads may let go of it
+        lease, self._lease = self._lease, None  # two threads may release it
         if lease is not None:
             # Not unlocked: a forked process has the same lock, and may not be done.
             os.close(lease)

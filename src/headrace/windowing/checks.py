@@ -14,7 +14,7 @@ Amount = Time | Duration | timedelta
 
 
 def amount_ms(owner: str, what: str, given: Any) -> int:
-    """Return an amount of time in milliseconds. A plain number is refused: it does not say of what.
+    """Return an amount of time in milliseconds. A plain number is refused: it has no unit.
 
     Args:
         owner: The class that is made, for messages.

@@ -84,7 +84,7 @@ class _Reading:
     split: FileSplit
     position: int
     batches: Iterator[Values]
-    #: Decoded but not handed on.
+    #: Decoded but not passed on.
     rest: Values
 
     def place(self, index: int) -> str:

@@ -42,7 +42,7 @@ class JdbcCatalog(ReadOnlyCatalog):
         username: Who connects.
         password: With which password.
         properties: What the catalog was created with.
-        comment: What was said of it.
+        comment: The comment on it, if there is one.
     """
 
     def __init__(

@@ -26,7 +26,7 @@ class Trouble:
         self._since = 0.0
 
     def note(self, error: Any) -> None:
-        # That all brokers are down follows from what was said of each of them.
+        # That all brokers are down follows from what was said about each of them.
         library = kafka_library()
         if error.code() != library.KafkaError._ALL_BROKERS_DOWN or self.recent() is None:
             self._last, self._since = error, time.monotonic()

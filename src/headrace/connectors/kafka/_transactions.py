@@ -296,7 +296,7 @@ def _is_full(group: list[StagedRecords], count: int, following: StagedRecords) -
 
 
 class _Markers:
-    """The committed offset of the sink's own group, and what its metadata says of generations."""
+    """The committed offset of the sink's own group, and what its metadata says about generations."""
 
     def __init__(self, properties: KafkaProperties, group_id: str, topics: Sequence[str]) -> None:
         library = kafka_library()

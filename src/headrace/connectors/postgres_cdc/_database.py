@@ -361,7 +361,7 @@ class Database:
         return [_lsn(text) for (text,) in rows], end
 
     def messages(self, upto: int) -> Iterator[bytes]:
-        """Yield what the plugin says of all transactions that the slot keeps, up to a place."""
+        """Yield what the plugin says about all transactions that the slot keeps, up to a place."""
         query = (
             "SELECT data FROM pg_logical_slot_peek_binary_changes(%s, %s::pg_lsn, NULL, "
             "'proto_version', '1', 'publication_names', %s)"

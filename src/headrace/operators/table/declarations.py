@@ -320,7 +320,7 @@ class JoinDeclaration(StatefulNode):
         null_safe: For each key column whether NULL equals NULL (IS NOT DISTINCT FROM); empty: nowhere.
         right_ttl_ms: As ``ttl_ms``, which is the left side's; None: the same.
         renews: For each side whether a match makes its rows live on, as those of an outer side do.
-        first_pairs: The pairs that anybody wants; None: all.
+        first_pairs: The pairs that are wanted; None: all.
     """
 
     inputs: ClassVar[int] = 2
@@ -532,7 +532,7 @@ class SparkQueryDeclaration(OnlyInEpochs):
         sql: The query; ``{0}``, ``{1}``, ... stand for its inputs.
         output: What comes out.
         functions: The python functions it calls, each by the name of its result.
-        is_gathered: Whether its input takes several epochs, and hands on its rows with the last: the query has nothing
+        is_gathered: Whether its input takes several epochs, and passes on its rows with the last: the query has nothing
             to say before.
     """
 

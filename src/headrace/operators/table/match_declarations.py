@@ -18,7 +18,7 @@ class PatternSpec:
     Args:
         variables: The pattern.
         conditions: What each variable asks of a row; None: nothing.
-        results: What is said of a match: a value of one of its rows, an aggregate, or None: the time it was found at.
+        results: The results of a match: a value of one of its rows, an aggregate, or None: the time it was found at.
         skip: Where to continue after a match.
         within_ms: How long a match may take; None: as long as it likes.
     """

@@ -44,7 +44,7 @@ class OpenedFunction:
             opener(context)
 
     def close(self) -> None:
-        """Have it let go of what it holds, once."""
+        """Have it release what it holds, once."""
         if not self.is_open:
             return
         self.is_open = False

@@ -106,7 +106,7 @@ class OverOperator:
                 changes.insert(0, (_HISTORY, self._history.removed(state[_HISTORY], slots)))
         return EpochOutput(emitted, merged_changes(changes), late)
 
-    # -- what is said of them ----------------------------------------------------------------------------------
+    # -- what is said about them ---------------------------------------------------------------------------------
 
     def _emitted(
         self,

@@ -47,7 +47,7 @@ class Measure(Protocol):
         """The columns of rows that it wants to see again."""
 
     def of(self, block: Block, frames: Frames, state: KeyState) -> OverOutcome:
-        """Return what it says of the fresh rows."""
+        """Return what it says about the fresh rows."""
 
     def keeps(self, block: Block, oldest: int) -> Bools:
         """Which rows of a block it will look at again, if later ones look back to this time at most."""

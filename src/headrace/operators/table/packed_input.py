@@ -48,7 +48,7 @@ _PACKET_BYTES = 8 << 20
 _GROUP = "__group"
 #: A column that says nothing but how many rows there are.
 _ROWS = "__rows"
-#: What a packet says of itself: the vertex it is for, and which of its inputs.
+#: What a packet says about itself: the vertex it is for, and which of its inputs.
 _TARGET, _SIDE = b"target", b"side"
 
 

@@ -25,7 +25,7 @@ class DeclaredFunction:
         self.implementation.open(context)
 
     def close(self) -> None:
-        """Have the function let go of what it holds."""
+        """Have the function release what it holds."""
         self.implementation.close()
 
 

@@ -29,7 +29,7 @@ class OverCall:
 
 @dataclass(frozen=True)
 class OverAggregateDeclaration(StatefulNode):
-    """OVER: each row once, with what functions say of the rows near it. The output is the input, then the results.
+    """OVER: each row once, with what functions say about the rows near it. The output is the input, then the results.
 
     Args:
         keys: The partition.

@@ -100,7 +100,7 @@ class UserAggregate:
             opener(context)
 
     def close(self) -> None:
-        """Have it let go of what it holds."""
+        """Have it release what it holds."""
         closer = getattr(self.implementation, "close", None)
         if closer is not None:
             closer()

@@ -18,7 +18,7 @@ class WindowComputation:
     kind: Literal["reduce", "aggregate", "buffer"]
     #: The ReduceFunction or AggregateFunction.
     incremental: Any = None
-    #: What is called when the window fires; None hands on the reduced or aggregated value.
+    #: What is called when the window fires; None passes on the reduced or aggregated value.
     window_function: Any = None
     #: Whether the stream has no key, and the window function gets none.
     is_all: bool = False

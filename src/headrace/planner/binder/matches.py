@@ -1,4 +1,4 @@
-"""MATCH_RECOGNIZE: the pattern, and what DEFINE and MEASURES say of the rows of its variables."""
+"""MATCH_RECOGNIZE: the pattern, and what DEFINE and MEASURES say about the rows of its variables."""
 
 from __future__ import annotations
 
@@ -265,7 +265,7 @@ def _cell(function: str, variable: int, offset: int, value: e.Expression) -> e.C
 
 
 class _RowsBinder(ExpressionBinder):
-    """Binds what DEFINE and MEASURES say of the rows of a match."""
+    """Binds what DEFINE and MEASURES say about the rows of a match."""
 
     #: The type of the match's time; None: there is none.
     time_type: DataType | None = None
@@ -330,7 +330,7 @@ class _RowsBinder(ExpressionBinder):
         name = node.name.path[-1].upper()
         offset = self._offset(node, name, 0)
         if self._is_aggregating:
-            # As in Flink: an aggregate function looks at all rows, whatever is said of the place.
+            # As in Flink: an aggregate function looks at all rows, whatever is said about the place.
             return self.typed(node.arguments[0])
         self._not_nested(name, node.span)
         variable, value = self._argument(node.arguments[0], name)

@@ -47,7 +47,7 @@ def _percentile(cursor: Cursor, call: FunctionCall) -> FunctionCall:
 
 
 def _listed(call: FunctionCall, values: list[Node]) -> FunctionCall:
-    """The list of a group's values, or rows of values, with all that was said of the aggregate."""
+    """The list of a group's values, or rows of values, with all that was said about the aggregate."""
     one = values[0] if len(values) == 1 else called("ROW", call.span, *values)
     name = Name((Identifier("ARRAY_AGG", call.span),), call.span)
     return replace(call, name=name, arguments=(one,), is_form=False)

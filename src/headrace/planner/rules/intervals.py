@@ -15,7 +15,7 @@ from headrace.planner.logical import Join, JoinKind, Schema, TimeKind
 
 __all__ = ["TimeBounds", "interval_of"]
 
-#: What a comparison says of the difference between its first and its second operand: at least, at most.
+#: What a comparison says about the difference between its first and its second operand: at least, at most.
 _BOUNDS: Final[dict[str, tuple[int | None, int | None]]] = {
     "EQUALS": (0, 0),
     "GREATER_THAN": (1, None),
@@ -82,7 +82,7 @@ def interval_of(node: Join) -> TimeBounds | None:
 def _difference(
     function: str, first: Expression, second: Expression, schema: Schema, width: int
 ) -> tuple[tuple[int, int], int | None, int | None] | None:
-    """Return what a comparison says of left minus right, if it compares time attributes of both sides."""
+    """Return what a comparison says about left minus right, if it compares time attributes of both sides."""
     one, other = _shifted(first, schema), _shifted(second, schema)
     if one is None or other is None or schema[one[0]].time is not schema[other[0]].time:
         return None

@@ -84,7 +84,7 @@ def convert_top_n(node: LogicalNode, convert: Convert) -> PhysicalNode | None:
 def _ranked(
     over: Over, call: e.WindowCall, rows: _Range, convert: Convert, *, has_number: bool
 ) -> PhysicalNode:
-    """Return the columns of the input and the number, whether anybody wants it or not."""
+    """Return the columns of the input and the number, whether it is wanted or not."""
     check_order(call.order_by)
     below = convert(over.input)
     order = [key.expression for key in call.order_by]

@@ -19,7 +19,7 @@ __all__ = ["with_first_pairs"]
 
 
 def with_first_pairs(nodes: Sequence[TableNode]) -> list[TableNode]:
-    """Tell joins which of their pairs anybody wants."""
+    """Tell joins which of their pairs are wanted."""
     made = list(nodes)
     readers = [each.node for node in nodes for each in node.inputs]
     for node in nodes:

@@ -259,7 +259,7 @@ class Checkpointing:
         is_stopped = self._settle(run, sinks)
         self._check(self.coordinator.expire(self._now_ms()))
         if not is_stopped and self._due(run, is_drained=is_drained):
-            # What a snapshot says of sinks must not change by an older one that is completed later.
+            # What a snapshot says about sinks must not change by an older one that is completed later.
             self._wait_for_checkpoints()
             is_stopped = self._settle(run, sinks)
         for due in () if is_stopped else self._due(run, is_drained=is_drained):
@@ -291,7 +291,7 @@ class Checkpointing:
             due_since_ms: Since when they are due, if that is later than the barrier was triggered.
 
         Returns:
-            Whether they were given up: the barrier continues, and nothing is written after it.
+            Whether they were aborted: the barrier continues, and nothing is written after it.
 
         Raises:
             CheckpointError: If too many failed in a row.

@@ -346,7 +346,7 @@ class CheckpointCoordinator:
         checkpointed_size: int = 0,
         tasks: Sequence[TaskStatistics] = (),
     ) -> Completion | None:
-        """Take a snapshot that is written down; None if it was given up before: it must be deleted then.
+        """Take a snapshot that is written down; None if it was aborted before: it must be deleted then.
 
         Who has asked for a savepoint that the job stops with hears of it by `Completion.stopped`.
         """
@@ -384,7 +384,7 @@ class CheckpointCoordinator:
         reason: CheckpointFailureReason,
         cause: BaseException | None = None,
     ) -> Verdict:
-        """Take note that a snapshot failed; one that was given up before changes nothing."""
+        """Take note that a snapshot failed; one that was aborted before changes nothing."""
         return self._fail([checkpoint_id], now_ms, reason, cause)
 
     def expire(self, now_ms: int) -> Verdict:
@@ -470,7 +470,7 @@ class CheckpointCoordinator:
         now_ms: int,
         reason: CheckpointFailureReason = CheckpointFailureReason.CHECKPOINT_COORDINATOR_SHUTDOWN,
     ) -> tuple[int, ...]:
-        """The job has ended here: give up everything, take no more requests. Return the numbers given up."""
+        """The job has ended here: give up everything, take no more requests. Return the aborted numbers."""
         with self._lock:
             self._closed = reason
         return self._abort_all(now_ms, reason, None)

@@ -85,4 +85,4 @@ class CheckpointedRun(Protocol):
         """Notify sources and subtasks that a checkpoint is complete."""
 
     def checkpoint_aborted(self, metadata: CheckpointMetadata) -> None:
-        """Notify subtasks that a checkpoint was given up."""
+        """Notify subtasks that a checkpoint was aborted."""

@@ -43,7 +43,7 @@ def _proof(secret: bytes, who: bytes, nonce: bytes) -> bytes:
 
 
 class Numbering:
-    """Numbers the messages of one direction, and says of those that arrive whether they are to be taken."""
+    """Numbers the messages of one direction, and decides which of those that arrive are taken."""
 
     def __init__(self) -> None:
         self._sent = self._taken = 0

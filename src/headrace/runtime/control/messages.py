@@ -98,7 +98,7 @@ class Drained(msgspec.Struct, frozen=True, tag="drained"):
 
 
 class CheckpointEnded(msgspec.Struct, frozen=True, tag="checkpoint-ended"):
-    """The checkpoint that an epoch ended with is complete, or was given up."""
+    """The checkpoint that an epoch ended with is complete, or was aborted."""
 
     epoch: int
     is_complete: bool

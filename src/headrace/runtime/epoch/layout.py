@@ -43,7 +43,7 @@ class Layout:
     def next_hop(self, level: int, partition: int, *, from_level: int) -> int:
         """Return the partition of the next level that a buffer for (level, partition) goes to.
 
-        A buffer for a deeper level is handed on by one of the partitions in between.
+        A buffer for a deeper level is passed on by one of the partitions in between.
         """
         if level == from_level + 1:
             return partition

@@ -48,7 +48,7 @@ class BarrierLoop(EpochLoop):
         self._flame_graphs.on_begin = run.wake
         run.watch(lambda: self._flame_graphs.wanted(self._now_ms()), self._flame_graphs.take)
         if run.is_interrupted:
-            # No checkpoint: those that are due get a barrier of their own, as after one that was given up.
+            # No checkpoint: those that are due get a barrier of their own, as after one that was aborted.
             self._barrier(run, sinks, execution, check, holds_sources=False)
             if self._due(run):
                 run.checkpoint_given_up()

@@ -128,7 +128,7 @@ class JobSteps:
         self.restore_report: RestoreReport | None = None
         self.run: JobRun
         self._sinks: SinkCoordinator
-        #: Whether the run and the sinks at hand have been let go of.
+        #: Whether the current run and sinks have been released.
         self._is_closed = True
         #: What the job started from.
         self.start = self.checkpointing.find_start()

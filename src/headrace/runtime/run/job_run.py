@@ -515,7 +515,7 @@ class JobRun:
         self._checkpoint_ended(metadata.epoch, is_complete=True)
 
     def checkpoint_aborted(self, metadata: CheckpointMetadata) -> None:
-        """Tell the subtasks that a checkpoint was given up."""
+        """Tell the subtasks that a checkpoint was aborted."""
         self._checkpoint_ended(metadata.epoch, is_complete=False)
 
     def _checkpoint_ended(self, epoch: int, *, is_complete: bool) -> None:

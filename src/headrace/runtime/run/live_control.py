@@ -129,7 +129,7 @@ class LiveControl:
         #: Why regions cannot go on, by their number; the first reason of each.
         self._errors: dict[int, BaseException] = {}
         self._is_closed = False
-        #: Makes an error of what a subtask said of its failure.
+        #: Makes an error of what a subtask said about its failure.
         self.recover: Callable[[str], HeadraceError] = TaskLostError
         #: Takes output that waits for nothing, with the id of its operator.
         self.show: Callable[[str, Sequence[object]], None] = lambda operator_id, payloads: None

@@ -101,7 +101,7 @@ class SplitPosition:
 
 
 def positions_in(snapshot: bytes) -> list[SplitPosition]:
-    """Return what a coordinator's snapshot says of each split, in the order of `splits_in`; nothing is unpickled."""
+    """Return what a coordinator's snapshot says about each split, in the order of `splits_in`; nothing is unpickled."""
     stored = _stored_in(snapshot)
     return [
         *(SplitPosition(name, None, None) for name in stored.unassigned),

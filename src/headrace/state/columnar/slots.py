@@ -111,7 +111,7 @@ class SlotTable:
     def open_at(self, size: TableSize) -> None:
         """See the table as it is now, maybe written to by another process.
 
-        What is mapped and still there stays mapped: the pages of a large table cost as much to find and to let go of
+        What is mapped and still there stays mapped: the pages of a large table cost as much to find and to release
         as all other work of an epoch.
         """
         self.size = size

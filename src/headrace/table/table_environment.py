@@ -301,7 +301,7 @@ class TableEnvironment(CatalogCalls, PlanCalls, SparkFrameCalls, RefusedCalls):
         """
         if table._text is None:
             raise UnsupportedFeatureError.not_yet(
-                "create_view() of a table that was put together by calls",
+                "create_view() of a table made by Table API calls",
                 "create_temporary_view(), or create_view() of what sql_query() returns",
             )
         exists = "IF NOT EXISTS " if ignore_if_exists else ""

@@ -80,8 +80,7 @@ def test_explain_shows_which_operators_an_option_is_about(t_env, options, lines)
             "SELECT k, COUNT(DISTINCT id) AS c, AVG(id) AS a FROM t GROUP BY k",
             [
                 "DISTINCT split into 1024 buckets: no operator",
-                "DISTINCT not split, because what AVG gives for parts of a group cannot be put together: "
-                "COUNT(DISTINCT id)",
+                "DISTINCT not split, because partial results of AVG cannot be combined: COUNT(DISTINCT id)",
             ],
         ),
     ],

@@ -726,7 +726,7 @@ def test_a_query_is_kept_as_a_view_of_the_catalog(t_env):
     assert names_of(t_env.from_path("urls")) == ["url"]
     with pytest.raises(CatalogError, match="already"):
         t_env.create_view("urls", t_env.sql_query("SELECT 1 AS n"))
-    with pytest.raises(UnsupportedFeatureError, match="put together by calls"):
+    with pytest.raises(UnsupportedFeatureError, match="made by Table API calls"):
         t_env.create_view("others", t_env.from_path("clicks").select(col("url")))
 
 

@@ -19,7 +19,7 @@ LATENCY_GRANULARITY = (
     option("metrics.latency.granularity", str)
     .default("operator")
     .describe(
-        "What latencies are told apart by, besides the operator that measures: nothing (`single`), the source "
+        "What latencies are grouped by, in addition to the operator that measures them: nothing (`single`), the source "
         "(`operator`), or the subtask of the source (`subtask`)."
     )
     .one_of("single", "operator", "subtask")

@@ -65,7 +65,7 @@ def not_split(node: GroupAggregate) -> str | None:
     for call in node.calls:
         if call.user_function is not None or call.function not in _MERGED:
             name = call.function if call.user_function is None else call.user_function.name
-            return f"what {name} gives for parts of a group cannot be put together"
+            return f"partial results of {name} cannot be combined"
     arguments = {call.arguments for call in node.calls if call.distinct}
     if len(arguments) > 1:
         return "its calls with DISTINCT have several arguments"

@@ -80,7 +80,7 @@ def watermark(to: Translation, node: p.WatermarkAssigner) -> Stream:
         made = d.TableWatermarkDeclaration(stream.columns, watermark, declaration.is_insert_only)
         return to.add(made, node, [(0, stream)], stream.columns, parallelism=1)
     if not isinstance(declaration, d.TableScanDeclaration):
-        raise InvariantViolation("a watermark stands above something that is no scan")
+        raise InvariantViolation("a watermark follows a node that is not a scan")
     to.nodes[stream.node] = replace(
         scan, declaration=replace(declaration, fragment=stream.fragment, watermark=watermark)
     )

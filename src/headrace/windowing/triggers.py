@@ -52,10 +52,6 @@ class _Timed(Trigger[Any, Any]):
     """A trigger that waits for one of the two clocks, and works with merging windows."""
 
     @abstractmethod
-    def _now(self, ctx: Trigger.TriggerContext) -> int:
-        """Return the time of the clock the trigger follows."""
-
-    @abstractmethod
     def _register(self, time: int, ctx: Trigger.TriggerContext) -> None:
         """Register a timer of the clock the trigger follows."""
 
@@ -71,9 +67,6 @@ class _Timed(Trigger[Any, Any]):
 class _ByEventTime(_Timed):
     """A trigger that waits for the watermark."""
 
-    def _now(self, ctx: Trigger.TriggerContext) -> int:
-        return ctx.get_current_watermark()
-
     def _register(self, time: int, ctx: Trigger.TriggerContext) -> None:
         ctx.register_event_time_timer(time)
 
@@ -88,9 +81,6 @@ class _ByEventTime(_Timed):
 class _ByProcessingTime(_Timed):
     """A trigger that waits for the clock."""
 
-    def _now(self, ctx: Trigger.TriggerContext) -> int:
-        return ctx.get_current_processing_time()
-
     def _register(self, time: int, ctx: Trigger.TriggerContext) -> None:
         ctx.register_processing_time_timer(time)
 
@@ -102,22 +92,8 @@ class _ByProcessingTime(_Timed):
         return TriggerResult.CONTINUE
 
 
-class _AtEnd(_Timed):
-    """A trigger that waits for the end of the window only."""
-
-    def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
-        """Wait for the end of the new window. If the watermark has passed it, the record that merged them fires."""
-        end = window.max_timestamp()
-        if end > self._now(ctx):
-            self._register(end, ctx)
-
-    def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
-        """Delete the timer of the window."""
-        self._delete(window.max_timestamp(), ctx)
-
-
 @dataclass(frozen=True)
-class EventTimeTrigger(_ByEventTime, _AtEnd):
+class EventTimeTrigger(_ByEventTime):
     """Fires when the watermark passes the end of the window, and at once for every late record after that."""
 
     @staticmethod
@@ -139,9 +115,21 @@ class EventTimeTrigger(_ByEventTime, _AtEnd):
         """Fire at the end."""
         return TriggerResult.FIRE if time == window.max_timestamp() else TriggerResult.CONTINUE
 
+    # These two run for nearly every record of a session window, so they call the context themselves.
+
+    def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
+        """Wait for the end of the new window. If it has passed, the record that merged them fires."""
+        end = window.max_timestamp()
+        if end > ctx.get_current_watermark():
+            ctx.register_event_time_timer(end)
+
+    def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
+        """Delete the timer of the window."""
+        ctx.delete_event_time_timer(window.max_timestamp())
+
 
 @dataclass(frozen=True)
-class ProcessingTimeTrigger(_ByProcessingTime, _AtEnd):
+class ProcessingTimeTrigger(_ByProcessingTime):
     """Fires when the clock passes the end of the window."""
 
     @staticmethod
@@ -159,6 +147,16 @@ class ProcessingTimeTrigger(_ByProcessingTime, _AtEnd):
     def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
         """Fire the window at its end."""
         return TriggerResult.FIRE
+
+    def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
+        """Wait for the end of the new window."""
+        end = window.max_timestamp()
+        if end > ctx.get_current_processing_time():
+            ctx.register_processing_time_timer(end)
+
+    def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
+        """Delete the timer of the window."""
+        ctx.delete_processing_time_timer(window.max_timestamp())
 
 
 #: When a continuous trigger fires next; of merged windows, the earliest.

@@ -57,7 +57,7 @@ def begun(source: Source) -> tuple[SourceReader, Iterator[Batch], list[Any]]:
 def test_rows_of_one_transaction_are_from_the_same_moment(
     server: Server, auto_commit: str, sees_the_row: bool
 ) -> None:
-    reader, batches, first = begun(source_of(server, **{"scan.auto-commit": auto_commit}))
+    reader, batches, _ = begun(source_of(server, **{"scan.auto-commit": auto_commit}))
     server.execute("INSERT INTO sold VALUES (99)")
 
     portions = [[row[0] for row in batch.values] for batch in batches]

@@ -55,7 +55,9 @@ def test_the_program_runs_as_main_with_its_own_arguments(headrace, program):
 
 def test_configuration_behind_the_program_belongs_to_it_and_is_warned_of(headrace, program):
     path = program("import sys; print(sys.argv[1:])")
-    result = headrace("run", path, "-D", "parallelism.default=3", "-Drest.prt=1", "-Drest.port=7", "-D", "mine")
+    result = headrace(
+        "run", path, "-D", "parallelism.default=3", "-Drest.prt=1", "-Drest.port=7", "-D", "mine"
+    )
     assert result.stdout == "['-D', 'parallelism.default=3', '-Drest.prt=1', '-Drest.port=7', '-D', 'mine']\n"
     assert [line.partition(" comes")[0] for line in result.stderr.splitlines() if "warning" in line] == [
         "warning: -D parallelism.default=...",

@@ -140,21 +140,18 @@ def verify(
     if result.difference is not None:
         named = {PARALLELISM.key: str(parallelism) if parallelism else None, MASTER.key: master}
         options = properties | {key: value for key, value in named.items() if value is not None}
-        test = kept_test(
-            result.difference, job, _from_here(program.path), arguments, settings, options, alias
-        )
+        test = kept_test(result.difference, job, _from_here(program), arguments, settings, options, alias)
     click.echo(text_report(result, job))
     if test is not None:
-        click.echo("a test to keep:\n")
-        click.echo(test)
+        click.echo(f"a test to keep:\n\n{test}")
     if page is not None:
         Path(page).write_text(html_report(result, job, test), encoding="utf-8")
     context.exit(ExitCode.OK if result.is_clean else ExitCode.FAILED)
 
 
-def _from_here(path: Path) -> str:
-    """Return a path below the current directory without that, so that a kept test runs in other places, too."""
-    here = Path.cwd()
+def _from_here(program: Program) -> str:
+    """Return the program's path, from the current directory if it is below, so that a kept test runs elsewhere, too."""
+    path, here = program.path, Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 

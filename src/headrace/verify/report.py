@@ -81,21 +81,7 @@ def kept_test(
         names[vertex_id]: [record.index for record in kept]
         for vertex_id, kept in difference.case.inputs.items()
     }
-    plain = VerifySettings()
-    given = {
-        name: getattr(settings, name)
-        for name in ("records", "outputs", "key", "only_last", "ignored")
-        if getattr(settings, name) != getattr(plain, name)
-    }
-    if arguments:
-        given["arguments"] = tuple(arguments)
-    kept_options = {
-        key: value for key, value in (options or {}).items() if not Configuration().is_secret(key)
-    }
-    if kept_options:
-        given["options"] = kept_options
-    if alias is not None:
-        given["alias"] = alias
+    given = _given(arguments, settings, options or {}, alias)
     more = "".join(f", {name}={value!r}" for name, value in given.items())
     name = re.sub(r"\W", "_", Path(program).stem)
     used = ("Event", "Interruption", "Scenario") if scenario.events else ("Scenario",)
@@ -116,6 +102,26 @@ def kept_test(
         f"    verify_case({program!r}, scenario, kept=kept{more})",
     ]
     return "\n".join(body) + "\n"
+
+
+def _given(
+    arguments: Sequence[str], settings: VerifySettings, options: Mapping[str, str], alias: bool | None
+) -> dict[str, object]:
+    """Return what of the command line a test has to repeat, by the names of `verify_case`."""
+    plain = VerifySettings()
+    given: dict[str, object] = {
+        name: getattr(settings, name)
+        for name in ("records", "outputs", "key", "only_last", "ignored")
+        if getattr(settings, name) != getattr(plain, name)
+    }
+    if arguments:
+        given["arguments"] = tuple(arguments)
+    kept_options = {key: value for key, value in options.items() if not Configuration().is_secret(key)}
+    if kept_options:
+        given["options"] = kept_options
+    if alias is not None:
+        given["alias"] = alias
+    return given
 
 
 def _sentence(title: str) -> str:

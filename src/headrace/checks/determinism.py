@@ -132,7 +132,7 @@ def _shared_generator() -> Any:
     return random.random.__self__  # type: ignore[attr-defined]  # a builtin method knows its object
 
 
-def _changed_outside(body: FunctionBody, shared: frozenset[str]) -> list[tuple[ast.AST, str]]:
+def _changed_outside(body: FunctionBody, shared: frozenset[str]) -> list[tuple[ast.stmt | ast.expr, str]]:
     """Return where a function changes a variable that is neither its own nor a field of its object, and which."""
     kinds = {
         name: "global variable" if isinstance(node, ast.Global) else "outer variable"

@@ -13,6 +13,7 @@ import subprocess
 import sys
 
 from bench import kafka_jobs
+from bench.cpu_time import cpu_seconds
 from bench.run import PARALLELISM, compare, emit
 from headrace.config import Configuration
 from headrace.connectors.base import DeliveryGuarantee
@@ -44,22 +45,31 @@ def spark_rate(kafka: KafkaBroker, topic: str, records: int, rounds: int) -> flo
 
 
 def scaling(kafka: KafkaBroker, records: int, rounds: int) -> None:
-    """Copy exactly once over 1, 2 and 4 partitions, with as many subtasks: each writes its own transactions."""
+    """Copy exactly once over 1, 2 and 4 partitions, with as many subtasks: each writes its own transactions.
+
+    Where a single partition keeps all cores busy, with the broker on them, more partitions cannot be faster. Then
+    processor time says whether they would be with more cores: it must not rise with partitions.
+    """
     single: dict[str, float] = {}
     for partitions in (1, 2, 4):
         topic = kafka_jobs.fill(kafka, records, partitions)
         for mode, options in MODES.items():
-            rate = statistics.median(
+            began = cpu_seconds()
+            rates = [
                 kafka_jobs.run_copy(
                     kafka, topic, records, partitions, DeliveryGuarantee.EXACTLY_ONCE, partitions, options
                 )
                 for _ in range(rounds)
-            )
+            ]
+            spent_s = cpu_seconds() - began
+            rate = statistics.median(rates)
             name = (
                 f"Kafka to Kafka, exactly-once, {mode}, {partitions} partition{'s' if partitions > 1 else ''}"
             )
             ratio = rate / single.setdefault(mode, rate)
             emit(name, rate, "records/s", ratio=ratio, against="1 partition")
+            emit(f"{name}, processor time", spent_s / rounds / records * 1e6, "s per million records")
+            emit(f"{name}, busy cores", spent_s / sum(records / each for each in rates), "cores")
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ collect_ignore = [
     "make_process_changelogs.py",
     "make_changelogs.py",
     "make_functions.py",
+    "make_json.py",
     "make_matches.py",
     "make_session_changelogs.py",
     "make_conflicts.py",

@@ -184,6 +184,16 @@ def test_aggregates_over_lists_are_aggregates(session: Session) -> None:
     refused(session, "SELECT price FROM bids WHERE PERCENTILE(price, 0.5) > 1", SqlValidationError)
 
 
+def test_an_approximate_count_is_an_exact_one(session: Session) -> None:
+    node = plan(session, "SELECT APPROX_COUNT_DISTINCT(price) FILTER (WHERE auction > 1) FROM bids")
+    aggregate = node.inputs[0]
+    assert isinstance(aggregate, Aggregate)
+    (call,) = aggregate.calls
+    assert (call.function, call.distinct, call.filter is None) == ("COUNT", True, False)
+    assert session.schema("SELECT APPROX_COUNT_DISTINCT(price) AS n FROM bids") == ["n BIGINT NOT NULL"]
+    refused(session, "SELECT APPROX_COUNT_DISTINCT(price) OVER (ORDER BY ts) FROM bids", SqlValidationError)
+
+
 # --- names ----------------------------------------------------------------------------------------
 
 

@@ -7,9 +7,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from headrace.table import StreamTableEnvironment
+from headrace.table import EnvironmentSettings, StreamTableEnvironment
 from tests.conftest import EnvironmentFactory
 from tests.e2e.test_cli import wait_until
+from tests.spark.test_adaptive_batch import last_plan
 
 pytestmark = [
     pytest.mark.spark,
@@ -149,3 +150,26 @@ def test_partitions_are_complete_by_the_clock_or_by_event_time(
         assert files(tmp_path / "event") == {f"day={day}": 1 for day in DAYS}
     finally:
         client.cancel().result()
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_files_are_broadcast_for_their_size_unless_their_statistics_are_not_reported(
+    env: EnvironmentFactory, tmp_path: Path, kind: str
+) -> None:
+    t_env = StreamTableEnvironment.create(env(parallelism=2), EnvironmentSettings.in_batch_mode())
+    for name in ("a", "b"):
+        t_env.execute_sql(
+            f"CREATE TABLE {name} (id INT, n STRING) WITH ('connector' = 'filesystem', "
+            f"'path' = '{tmp_path / name}', 'format' = '{kind}')"
+        )
+        t_env.execute_sql(f"INSERT INTO {name} VALUES (1, '{name}1'), (2, '{name}2')").wait()
+    joins = {}
+    for reported in ("ALL", "NONE"):
+        hint = f"/*+ OPTIONS('source.report-statistics' = '{reported}') */"
+        with t_env.execute_sql(
+            f"SELECT a.n, b.n FROM a {hint} JOIN b {hint} ON a.id = b.id"
+        ).collect() as found:
+            assert sorted(tuple(row) for row in found) == [("a1", "b1"), ("a2", "b2")]
+        plan = last_plan()
+        joins[reported] = [kind for kind in ("BroadcastHashJoin", "SortMergeJoin") if kind in plan]
+    assert joins == {"ALL": ["BroadcastHashJoin"], "NONE": ["SortMergeJoin"]}

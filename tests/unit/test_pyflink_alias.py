@@ -166,6 +166,21 @@ def test_names_that_pyflink_does_not_have_are_ordinary_errors(statement, message
     assert not isinstance(caught.value, UnsupportedFeatureError)
 
 
+@pytest.mark.parametrize(
+    ("module", "way_round"),
+    [
+        ("table.descriptors", "TableDescriptor"),
+        ("java_gateway", "no Java process"),
+        ("shell", "headrace sql"),
+    ],
+)
+def test_modules_that_are_not_there_name_a_way_round(module, way_round):
+    with pytest.raises(MissingModuleError) as caught:
+        exec(f"import pyflink.{module}")
+
+    assert way_round in str(caught.value.hint)
+
+
 def test_a_missing_attribute_of_the_package_is_an_ordinary_error():
     import pyflink
 

@@ -215,7 +215,7 @@ def test_a_job_that_does_not_end_is_reported_as_such(tmp_path: Path, monkeypatch
     result = verify("--seed", "2", "--runs", "1", str(program))
     assert result.exit_code == 1, result.output
     assert "found: the job does not end" in result.output
-    assert "the run failed: the run did not end within 3 s" in result.output
+    assert "the run failed: the run does not end: it read no records for 3 s" in result.output
 
 
 def test_one_of_the_first_seeds_is_live_and_one_of_them_has_faults() -> None:

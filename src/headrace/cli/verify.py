@@ -1,4 +1,4 @@
-"""`headrace verify`: runs a program's job many times under faults drawn from seeds, and compares the results."""
+"""`headrace verify`: a program's job, run many times under a seeded adversary."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _OWN_OPTIONS = ("records", "key", "only_last", "ignored", "keeps_parallelism", "
 
 
 class _Verified(BaseException):
-    """Ends the program after its first `execute()`; no `except Exception` of the program is in the way."""
+    """Ends the program behind its first `execute()`; no `except Exception` of the program is in the way."""
 
     def __init__(self, result: VerifyResult, job: JobGraph) -> None:
         super().__init__(result)
@@ -120,6 +120,8 @@ def verify(
 
     Options that belong to the program, such as --key, can be given in it: # headrace: verify --key 0 --only-last
     """
+    from headrace.config.options.execution import PARALLELISM
+    from headrace.config.options.spark import MASTER
     from headrace.verify.program import PLANNED_PARALLELISM
     from headrace.verify.report import html_report, kept_test, text_report
     from headrace.verify.verification import VerifySettings
@@ -136,30 +138,20 @@ def verify(
     result, job = found.result, found.job
     test = None
     if result.difference is not None:
-        options = properties | _as_options(parallelism, master)
-        path = _from_here(program.path)
-        test = kept_test(result.difference, job, path, arguments, settings, options, alias)
+        named = {PARALLELISM.key: str(parallelism) if parallelism else None, MASTER.key: master}
+        options = properties | {key: value for key, value in named.items() if value is not None}
+        test = kept_test(result.difference, job, _from_here(program), arguments, settings, options, alias)
     click.echo(text_report(result, job))
     if test is not None:
-        click.echo("a test to keep:\n")
-        click.echo(test)
+        click.echo(f"a test to keep:\n\n{test}")
     if page is not None:
         Path(page).write_text(html_report(result, job, test), encoding="utf-8")
     context.exit(ExitCode.OK if result.is_clean else ExitCode.FAILED)
 
 
-def _as_options(parallelism: int | None, master: str | None) -> dict[str, str]:
-    """Return what was given on the command line as options of the configuration."""
-    from headrace.config.options.execution import PARALLELISM
-    from headrace.config.options.spark import MASTER
-
-    given = {PARALLELISM.key: str(parallelism) if parallelism else None, MASTER.key: master}
-    return {key: value for key, value in given.items() if value is not None}
-
-
-def _from_here(path: Path) -> str:
-    """Return a path below the current directory without that, so that a kept test runs in other places, too."""
-    here = Path.cwd()
+def _from_here(program: Program) -> str:
+    """Return the program's path, from the current directory if it is below, so that a kept test runs elsewhere, too."""
+    path, here = program.path, Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 

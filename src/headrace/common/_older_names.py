@@ -7,6 +7,7 @@ and warns. Where there is only a hint, programs that ask whether the name is the
 from __future__ import annotations
 
 import enum
+import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -122,6 +123,7 @@ _RETENTION: Final = "use set_externalized_checkpoint_retention(...)"
 _DDL: Final = (
     'use execute_sql("CREATE TABLE ... WITH (...)"), or create_temporary_table() with a TableDescriptor'
 )
+_CONSTRAINT: Final = "leave it out: schedulers have not followed it since Flink 1.13"
 _EXECUTION_MODE: Final = "use env.set_runtime_mode(...) with a RuntimeExecutionMode"
 _INSERT: Final = 'use table.execute_insert(...), or execute_sql("INSERT INTO ...")'
 _PLANNER: Final = "leave it out: there is one planner"
@@ -145,6 +147,9 @@ OLDER_METHODS: Final[dict[str, dict[str, str | Works]]] = {
     "ExecutionConfig": {
         "set_restart_strategy": Works(_RESTARTS, _set_restart_strategy_of_config),
         "get_restart_strategy": _RESTARTS,
+        "set_number_of_execution_retries": _RESTARTS,
+        "set_default_input_dependency_constraint": Works(_CONSTRAINT, _same),
+        "get_default_input_dependency_constraint": _CONSTRAINT,
         "set_execution_mode": Works(_EXECUTION_MODE, _same),
         "get_execution_mode": "use env.get_configuration(): execution.runtime-mode",
         "add_default_kryo_serializer": Works(_KRYO, _same),
@@ -261,8 +266,13 @@ class OlderMethodError(UnsupportedFeatureError, AttributeError):
 
 
 def warn_of(name: str, hint: str) -> None:
-    """Say that a name is one of PyFlink 1.x."""
-    warnings.warn(f"{name} was removed in PyFlink 2; {hint}", DeprecationWarning, stacklevel=3)
+    """Warn the program that a name is one of PyFlink 1.x; by default Python shows only warnings of programs."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(
+        ("headrace.", "importlib.")
+    ):
+        frame, level = frame.f_back, level + (not frame.f_code.co_filename.startswith("<frozen importlib"))
+    warnings.warn(f"{name} was removed in PyFlink 2; {hint}", DeprecationWarning, stacklevel=level)
 
 
 def older_method(owner: Any, name: str) -> Any:

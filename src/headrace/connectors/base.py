@@ -338,6 +338,11 @@ class SparkSource(Source):
         """Whether ``records_in`` is exact, so that nobody needs to count."""
         return True
 
+    @property
+    def reports_statistics(self) -> bool:
+        """Whether Spark may choose how to join the rows by how large their files are."""
+        return True
+
     def create_reader(self) -> SourceReader:
         """Refuse: only Spark reads this source."""
         raise NotImplementedError(f"{type(self).__name__} can only be read on Spark")

@@ -50,6 +50,26 @@ NullKeys = Literal["FAIL", "DROP", "LITERAL"]
 _NULL_KEYS: Final[tuple[NullKeys, ...]] = ("FAIL", "DROP", "LITERAL")
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
+_encode_node = msgspec.json.Encoder(decimal_format="number", enc_hook=float).encode
+
+
+class JsonNumber(float):
+    """A number that remembers how it was written.
+
+    Example:
+        >>> JsonNumber("1.50") * 2, text_of(JsonNumber("1.50")), text_of([JsonNumber("1.50")])
+        (3.0, '1.50', '[1.5]')
+    """
+
+    __slots__ = ("text",)
+
+    #: As it stands in the message.
+    text: str
+
+    def __new__(cls, text: str) -> JsonNumber:
+        made = super().__new__(cls, text)
+        made.text = text
+        return made
 
 
 @dataclass(frozen=True)
@@ -109,8 +129,10 @@ def dump_json(convert: Writer, element: Any) -> bytes:
 
 
 def text_of(node: Any) -> str:
-    """Return a value as a text: as JSON, but for texts."""
-    return node if type(node) is str else _encode(node).decode()
+    """Return a value as a text: as JSON, but for texts, and numbers that know theirs."""
+    if type(node) is str:
+        return node
+    return node.text if type(node) is JsonNumber else _encode_node(node).decode()
 
 
 def writer_for(type_info: TypeInformation, encoding: JsonEncoding = JsonEncoding()) -> Writer:  # noqa: B008 - frozen

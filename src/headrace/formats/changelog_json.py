@@ -20,9 +20,10 @@ from headrace.common.typeinfo import RowTypeInfo
 from headrace.common.types import Row, RowKind, make_row
 from headrace.config.table_options import TableOptions
 from headrace.errors import FormatError
+from headrace.formats._json_decoding import JsonDecoding, decoder_for, load_json
 from headrace.formats._json_writers import JsonEncoding, dump_json, json_encoding, text_of, writer_for
 from headrace.formats.base import FormatDeserializationSchema, MadeInEachProcess, row_type
-from headrace.formats.json import decoder_for, load_json, reader_for
+from headrace.formats.json import reader_for
 from headrace.types import DataType, DataTypes
 from headrace.types.logical import RowType
 from headrace.types.type_information import type_information
@@ -128,8 +129,9 @@ class ChangelogJsonDeserializationSchema(MadeInEachProcess, FormatDeserializatio
 
     def _prepare(self) -> None:
         self._decode = decoder_for(self._type_info)
-        self._read_row = reader_for(self._type_info, fail_on_missing=self._fails_on_missing)
-        self._read_leniently = reader_for(self._type_info, is_lenient=True)
+        missing, tree = self._fails_on_missing, JsonDecoding.TREE  # as in Flink
+        self._read_row = reader_for(self._type_info, fail_on_missing=missing, decoding=tree)
+        self._read_leniently = reader_for(self._type_info, is_lenient=True, decoding=tree)
 
     @abstractmethod
     def _changes(self, event: ChangeEvent, message: bytes) -> list[Row]:

@@ -7,15 +7,13 @@ texts where the type says so; bytes are base64. A field without a declared type 
 from __future__ import annotations
 
 import base64
-import codecs
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal
-from typing import Any
-
-import msgspec
+from typing import Any, Final
 
 from headrace.common.serialization import SerializationSchema
+from headrace.common.typed_text import double_text
 from headrace.common.typeinfo import (
     BasicType,
     BasicTypeInfo,
@@ -31,9 +29,16 @@ from headrace.common.typeinfo import (
 from headrace.common.typeinfo.collections import ElementTypeInfo
 from headrace.common.types import Row, make_row
 from headrace.config.table_options import TableOptions
-from headrace.errors import FormatError, JobDefinitionError, UnsupportedFeatureError
+from headrace.errors import FormatError, JobDefinitionError, UnsupportedFeatureError, shorten
+from headrace.formats._json_decoding import TOO_DEEP, JsonDecoding, decoder_for, load_json
 from headrace.formats._json_schema import type_from_json_schema
-from headrace.formats._json_writers import JsonEncoding, dump_json, json_encoding, text_of, writer_for
+from headrace.formats._json_writers import (
+    JsonEncoding,
+    dump_json,
+    json_encoding,
+    text_of,
+    writer_for,
+)
 from headrace.formats._scalars import (
     checked_int,
     finite_float,
@@ -55,7 +60,6 @@ Reader = Callable[[Any], Any]
 _BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())
 #: How deep a value without a declared type may be nested: pickling takes two of Python's 1000 levels for each.
 _MOST_NESTED = 200
-_TOO_DEEP = "expected JSON: it is nested too deeply"
 
 
 class JsonRowDeserializationSchema(MadeInEachProcess, FormatDeserializationSchema):
@@ -79,15 +83,18 @@ class JsonRowDeserializationSchema(MadeInEachProcess, FormatDeserializationSchem
         *,
         fail_on_missing_field: bool = False,
         ignore_parse_errors: bool = False,
+        decoding: JsonDecoding = JsonDecoding.STREAM,
     ) -> None:
         super().__init__(type_info, ignore_parse_errors=ignore_parse_errors)
         self._fails_on_missing = fail_on_missing_field
+        self._decoding = decoding
         self._prepare()
 
     def _prepare(self) -> None:
-        self._decode = decoder_for(self._type_info)
-        self._convert = reader_for(self._type_info, fail_on_missing=self._fails_on_missing)
-        self._convert_leniently = reader_for(self._type_info, is_lenient=True)
+        kind, decoding = self._type_info, self._decoding
+        self._decode = decoder_for(kind, decoding)
+        self._convert = reader_for(kind, fail_on_missing=self._fails_on_missing, decoding=decoding)
+        self._convert_leniently = reader_for(kind, is_lenient=True, decoding=decoding)
 
     @staticmethod
     def builder() -> JsonRowDeserializationSchema.Builder:
@@ -108,7 +115,7 @@ class JsonRowDeserializationSchema(MadeInEachProcess, FormatDeserializationSchem
         except ValueError as error:
             raise FormatError(f"JSON: {error}", example=message) from None
         except RecursionError:
-            raise FormatError(_TOO_DEEP, example=message) from None
+            raise FormatError(TOO_DEEP, example=message) from None
 
     def parse_leniently(self, message: bytes) -> Any:
         """Return the row with None for fields that cannot be parsed; None if the message is not a JSON object."""
@@ -221,6 +228,10 @@ class JsonRowSerializationSchema(SerializationSchema):
             )
 
 
+#: Flink's choice between its decoders.
+_PARSER: Final = "decode.json-parser.enabled"
+
+
 class JsonFormat:
     """'format' = 'json': messages, and files with an object on each line."""
 
@@ -229,17 +240,17 @@ class JsonFormat:
 
     def reader(self, row_type: RowType) -> JsonRowDeserializationSchema:
         json_encoding(self._options)  # the table may be written, too
-        self._parser()
         return JsonRowDeserializationSchema(
             type_information(row_type),
             fail_on_missing_field=self._options.boolean("fail-on-missing-field", default=False),
             ignore_parse_errors=self._options.boolean("ignore-parse-errors", default=False),
+            decoding=self._decoding(),
         )
 
     def writer(self, row_type: RowType) -> JsonRowSerializationSchema:
         self._options.boolean("fail-on-missing-field", default=False)  # these are for reading
         self._options.boolean("ignore-parse-errors", default=False)
-        self._parser()
+        self._decoding()
         return JsonRowSerializationSchema(type_information(row_type), encoding=json_encoding(self._options))
 
     file_writer = writer
@@ -253,60 +264,36 @@ class JsonFormat:
                 feature="json.fail-on-missing-field",
                 hint="declare the column NOT NULL in the sink, or filter it: WHERE c IS NOT NULL",
             )
-        self._parser()
+        if self._decoding() is JsonDecoding.TREE:
+            raise UnsupportedFeatureError(
+                f"table {self._options.table!r}: option 'json.{_PARSER}' cannot be false: files are read by Spark, "
+                "which has one parser",
+                feature=f"json.{_PARSER}",
+                hint="leave it out",
+            )
         if json_encoding(self._options).timestamp_format == "SQL":
             options["timestampNTZFormat"] = SPARK_TIMESTAMPS
         return SparkReader(
             "json", options, ignores_errors=self._options.boolean("ignore-parse-errors", default=False)
         )
 
-    def _parser(self) -> None:
-        """Read Flink's choice of a parser, which makes no difference to rows: there is one here."""
-        self._options.boolean("decode.json-parser.enabled", default=True)
+    def _decoding(self) -> JsonDecoding:
+        return JsonDecoding.WORDS if self._options.boolean(_PARSER, default=True) else JsonDecoding.TREE
 
 
 def _make_serializer(type_info: TypeInformation, encoding: JsonEncoding) -> JsonRowSerializationSchema:
     return JsonRowSerializationSchema(type_info, encoding=encoding)
 
 
-# --- bytes <-> nodes ------------------------------------------------------------------------------
-
-
-def decoder_for(type_info: TypeInformation) -> Callable[[bytes], Any]:
-    """Return a JSON parser. Only where decimals are declared are numbers read as such, which is slower."""
-    has_decimals = "BIG_DEC" in type_info.summary()
-    return msgspec.json.Decoder(float_hook=Decimal).decode if has_decimals else msgspec.json.Decoder().decode
-
-
-def load_json(decode: Callable[[bytes], Any], message: bytes) -> Any:
-    """Parse a message.
-
-    Raises:
-        FormatError: It is not JSON.
-    """
-    try:
-        return decode(message)
-    except RecursionError:
-        raise FormatError(_TOO_DEEP, example=message) from None
-    except (ValueError, ArithmeticError) as error:
-        if message.startswith(codecs.BOM_UTF8):
-            return load_json(decode, message.removeprefix(codecs.BOM_UTF8))
-        raise FormatError(f"expected JSON: {_reason(error)}", example=message) from None
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, UnicodeDecodeError):
-        return f"a string is not valid UTF-8: {error.reason}"
-    if isinstance(error, ArithmeticError):
-        return "the exponent of a number is too large"
-    return str(error)
-
-
 # --- nodes -> values ------------------------------------------------------------------------------
 
 
 def reader_for(
-    type_info: TypeInformation, *, fail_on_missing: bool = False, is_lenient: bool = False
+    type_info: TypeInformation,
+    *,
+    fail_on_missing: bool = False,
+    is_lenient: bool = False,
+    decoding: JsonDecoding = JsonDecoding.STREAM,
 ) -> Reader:
     """Compile what turns a parsed message into a value of the type.
 
@@ -314,19 +301,22 @@ def reader_for(
         type_info: The type.
         fail_on_missing: Whether a field that is missing is an error.
         is_lenient: Whether what is wrong within a message becomes None.
+        decoding: What becomes of a value of another type.
 
     Raises:
         JobDefinitionError: The type cannot be read from JSON.
     """
-    compiler = _ReaderCompiler(fail_on_missing, is_lenient)
+    compiler = _ReaderCompiler(fail_on_missing, is_lenient, decoding)
     # The message as a whole is never None: then it is left out.
     return compiler.strict_reader(type_info)
 
 
 class _ReaderCompiler:
-    def __init__(self, fail_on_missing: bool, is_lenient: bool) -> None:
+    def __init__(self, fail_on_missing: bool, is_lenient: bool, decoding: JsonDecoding) -> None:
         self._fails_on_missing = fail_on_missing
         self._is_lenient = is_lenient
+        self._is_tree = decoding is JsonDecoding.TREE
+        self._others = _READERS[decoding]
 
     def strict_reader(self, type_info: TypeInformation) -> Reader:
         """Return a reader for what is there, that is not null."""
@@ -341,10 +331,10 @@ class _ReaderCompiler:
         if isinstance(type_info, MapTypeInfo):
             return self._map(type_info)
         if type_info == _BYTES:
-            return _read_bytes
+            return _read_bytes_of_tree if self._is_tree else _read_bytes
         if isinstance(type_info, ElementTypeInfo):
             return self._list(type_info)
-        return _scalar_reader(type_info)
+        return self._others.get(type_info.summary()) or _scalar_reader(type_info)
 
     def _reader(self, type_info: TypeInformation) -> Reader:
         strict = self.strict_reader(type_info)
@@ -408,9 +398,12 @@ class _ReaderCompiler:
         if read_key is None:
             raise JobDefinitionError(f"JSON: keys of a map must be strings; got {type_info.summary()}")
         read_value = self._reader(type_info.value_type)
+        is_tree = self._is_tree
 
         def read(node: Any) -> dict[Any, Any]:
             if type(node) is not dict:
+                if is_tree:
+                    return {}
                 raise ValueError(f"expected an object; got {_kind_of(node)}")
             return {read_key(key): read_value(value) for key, value in node.items()}
 
@@ -448,6 +441,43 @@ def _read_bytes(node: Any) -> bytes:
         return base64.b64decode(node, validate=True)
     except ValueError as error:
         raise ValueError(f"expected base64: {error}") from None
+
+
+def _read_bytes_of_tree(node: Any) -> bytes | None:
+    return _read_bytes(node) if type(node) is str else None
+
+
+def _read_text_of_tree(node: Any) -> str:
+    """Return a text, of a number as Java writes it."""
+    return double_text(float(node)) if isinstance(node, float | Decimal) else text_of(node)
+
+
+def _read_decimal_of_tree(node: Any) -> Decimal:
+    """Return a number, of a text only if there is nothing around it."""
+    if type(node) is str and node != node.strip():
+        raise ValueError(f"{shorten(node)} is not a number")
+    return node if type(node) is Decimal else read_decimal(text_of(node))
+
+
+def _whole_reader(basic: BasicType) -> Reader:
+    """Make what reads whole numbers only: wider types drop what is behind the point."""
+    return lambda node: checked_int(read_integer(text_of(node)), basic)
+
+
+#: What reads scalars otherwise than in the DataStream API, by the summary of their type.
+_WORDS: Final[Mapping[str, Reader]] = {
+    Types.BYTE().summary(): _whole_reader(BasicType.BYTE),
+    Types.SHORT().summary(): _whole_reader(BasicType.SHORT),
+}
+_READERS: Final[Mapping[JsonDecoding, Mapping[str, Reader]]] = {
+    JsonDecoding.STREAM: {},
+    JsonDecoding.WORDS: _WORDS,
+    JsonDecoding.TREE: {
+        **_WORDS,
+        Types.STRING().summary(): _read_text_of_tree,
+        Types.BIG_DEC().summary(): _read_decimal_of_tree,
+    },
+}
 
 
 def _scalar_reader(type_info: TypeInformation) -> Reader:

@@ -64,7 +64,7 @@ def adjusted_decimal(precision: int, scale: int, nullable: bool) -> t.DecimalTyp
     """A DECIMAL with these digits; beyond 38 it gives up digits after the point, down to six.
 
     >>> adjusted_decimal(39, 10, True)
-    DECIMAL(38, 9)
+    DecimalType(38, 9, true)
     """
     if precision <= MAX_DECIMAL_PRECISION:
         return t.DecimalType(precision, scale, nullable)

@@ -55,6 +55,12 @@ _MISSING: Final = frozenset(
         "pyflink.testing",
     }
 )
+#: What to use in place of some of them.
+_WAYS_ROUND: Final = {
+    "pyflink.java_gateway": "leave out calls of Java classes: there is no Java process to call",
+    "pyflink.shell": "start `python`, or `headrace sql` for SQL",
+    "pyflink.table.descriptors": "use Schema and TableDescriptor of pyflink.table",
+}
 
 
 def install() -> None:
@@ -208,7 +214,7 @@ def _missing(fullname: str) -> ModuleNotFoundError:
         return gone
     if not any(fullname == name or fullname.startswith(f"{name}.") for name in _MISSING):
         return ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
-    error = MissingModuleError.not_yet(fullname)
+    error = MissingModuleError.not_yet(fullname, _WAYS_ROUND.get(fullname))
     error.name = fullname
     return error
 

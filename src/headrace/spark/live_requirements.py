@@ -14,8 +14,9 @@ from headrace.config.configuration import Configuration
 from headrace.config.options import live
 from headrace.config.options.exchange import KIND, ExchangeKind
 from headrace.config.options.execution import RUNTIME_MODE, RuntimeExecutionMode
-from headrace.config.options.scheduler import SCHEDULER, TASK_SLOTS, SchedulerType
+from headrace.config.options.scheduler import TASK_SLOTS, SchedulerType
 from headrace.config.options.spark import MASTER
+from headrace.config.scheduling import scheduler_type
 from headrace.errors import ConfigurationError, UnsupportedFeatureError
 from headrace.graph.input_order import has_endless_source
 from headrace.graph.job_graph import JobGraph
@@ -144,7 +145,7 @@ def needed_slots(job: JobGraph) -> int:
 
 def _least_slots(job: JobGraph, configuration: Configuration) -> int:
     """Return how many slots a job must have to start: it may be narrower than asked for if it follows the slots."""
-    is_adaptive = configuration.get(SCHEDULER) is SchedulerType.Adaptive
+    is_adaptive = scheduler_type(configuration) is SchedulerType.Adaptive
     return len(job.vertices) if is_adaptive else needed_slots(job)
 
 

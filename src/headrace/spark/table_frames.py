@@ -87,6 +87,19 @@ def read_frame(
     return _read_files(session, read, schema, errors)
 
 
+def without_statistics(frame: DataFrame) -> DataFrame:
+    """Keep Spark from broadcasting rows to be joined because their files are small.
+
+    No hint that users can give says so; the one of adaptive execution does.
+    """
+    session: Any = frame.sparkSession
+    jvm: Any = session._jvm
+    plans = jvm.org.apache.spark.sql.catalyst.plans.logical
+    strategy = getattr(getattr(plans, "NO_BROADCAST_HASH$"), "MODULE$")
+    plan = plans.ResolvedHint(frame._jdf.logicalPlan(), plans.HintInfo(jvm.scala.Some(strategy)))
+    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan), session)
+
+
 def _read_files(
     session: SparkSession, read: FileRead, schema: Schema, errors: Observation | None
 ) -> DataFrame:

@@ -43,7 +43,7 @@ from headrace.spark.carried_time import MOST_CARRIED, CarriedTime, seen_ms
 from headrace.spark.column_scans import ColumnScan, column_scan
 from headrace.spark.known_times import KnownTimes, computed_watermark, known_time
 from headrace.spark.split_times import SPLIT, SplitTimes
-from headrace.spark.table_frames import apply_fragment, ddl, read_frame
+from headrace.spark.table_frames import apply_fragment, ddl, read_frame, without_statistics
 from headrace.spark.table_session import TableSession
 from headrace.spark.table_worker import RowsTimed, TableFunctions
 from headrace.util import clock
@@ -135,7 +135,10 @@ class TableScans:
             frame = read_frame(self._session, read, declaration.schema, errors)
             frames.append(self._observe(frame, declaration, subtask, slices))
             self._parts[subtask] = replace(self._parts[subtask], errors=errors)
-        return reduce(DataFrame.union, frames) if frames else None
+        if not frames:
+            return None
+        read_all = reduce(DataFrame.union, frames)
+        return read_all if declaration.source.reports_statistics else without_statistics(read_all)
 
     def prepare_columns(self, vertex: JobVertex, declaration: TableScanDeclaration) -> bool:
         """Have workers read a scan, where it goes in packets only; returns whether they can."""

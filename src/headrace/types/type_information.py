@@ -103,7 +103,7 @@ def data_type(type_info: TypeInformation) -> DataType:  # noqa: PLR0911 - a case
         UnsupportedFeatureError: If tables have none for it.
 
     >>> data_type(Types.ROW_NAMED(["a"], [Types.LONG()]))
-    ROW<`a` BIGINT>
+    RowType(RowField(a, BigIntType(true), ...))
     """
     match type_info:
         case ExternalTypeInfo():

@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 from headrace.config.configuration import Configuration
 from headrace.graph.job_graph import JobGraph
@@ -107,10 +106,10 @@ def kept_test(
 
 def _given(
     arguments: Sequence[str], settings: VerifySettings, options: Mapping[str, str], alias: bool | None
-) -> dict[str, Any]:
-    """Return the arguments of `verify_case` that differ from its defaults."""
+) -> dict[str, object]:
+    """Return what of the command line a test has to repeat, by the names of `verify_case`."""
     plain = VerifySettings()
-    given = {
+    given: dict[str, object] = {
         name: getattr(settings, name)
         for name in ("records", "outputs", "key", "only_last", "ignored")
         if getattr(settings, name) != getattr(plain, name)

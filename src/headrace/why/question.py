@@ -35,7 +35,7 @@ def why(
         StateError: If no recorded epoch has such a row.
     """
     if is_table_job(recording):
-        return why_table_row(recording, row if row is not None else key or "", epoch)
+        return why_table_row(recording, row, key, epoch)
     history = History(recording)
     numbers = history.numbers if epoch is None else [recording.epoch(epoch).epoch]
     completed = [number for number in numbers if history.files(number).is_completed]

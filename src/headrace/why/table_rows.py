@@ -10,7 +10,7 @@ of its key, a joined row on the rows of both sides that have its values.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -134,8 +134,10 @@ def is_table_job(recording: JobRecording) -> bool:
     return all(is_table_vertex(vertex) for vertex in recording.code_of(epoch.planned.lineage).job.vertices)
 
 
-def why_table_row(recording: JobRecording, text: str, epoch: int | None = None) -> RowAnswer:
-    """Explain the last row of a table job that has a text.
+def why_table_row(
+    recording: JobRecording, text: str | None, key: str | None = None, epoch: int | None = None
+) -> RowAnswer:
+    """Explain the last row of a table job that has a text, or that belongs to a key.
 
     Raises:
         StateError: If there is none.
@@ -144,17 +146,25 @@ def why_table_row(recording: JobRecording, text: str, epoch: int | None = None) 
     history = History(recording)
     rows = TableHistory(history)
     numbers = [n for n in history.numbers if epoch in (None, n) and history.files(n).is_completed]
-    for matches in (str.__eq__, str.__contains__):
+    tests: Sequence[Callable[[_Explanation], bool]] = [lambda each: each.key() == key]
+    if text is not None:
+        part = text
+        tests = [lambda each: each.text == part, lambda each: part in each.text]
+    for is_meant in tests:
         for number in numbers:
             for vertex in _sinks(rows.job(number)):
-                found = [row for row in rows.sink_rows(number, vertex.vertex_id) if matches(row.text(), text)]
+                all_rows = (
+                    _Explanation(rows, vertex, row) for row in rows.sink_rows(number, vertex.vertex_id)
+                )
+                found = [each for each in all_rows if is_meant(each)]
                 if found:
-                    return _Explanation(rows, vertex, found[-1]).answer(len(found))
+                    return found[-1].answer(len(found))
     known = [
         row.text() for n in numbers for v in _sinks(rows.job(n)) for row in rows.sink_rows(n, v.vertex_id)
     ]
     hint = f"rows that were written last: {'; '.join(known[:5])}" if known else "no sink received rows"
-    raise StateError(f"no row {text!r} in the recorded epochs", hint=hint)
+    what = f"row of key {key!r}" if text is None else f"row {text!r}"
+    raise StateError(f"no {what} in the recorded epochs", hint=hint)
 
 
 def _sinks(job: JobGraph) -> Iterator[JobVertex]:
@@ -176,13 +186,32 @@ class _Explanation:
         self._unknown: list[UnknownPast] = []
         self._seen: set[tuple[str, tuple[tuple[str, Any], ...]]] = set()
 
+    @property
+    def text(self) -> str:
+        """The row as Flink prints it."""
+        return self._row.text()
+
+    def key(self) -> str | None:
+        """Return the key that the row belongs to, as answers show it; None if it has none that is known."""
+        (edge,) = self._job.inputs_of(self._sink.vertex_id)
+        producer = self._job.vertex(edge.source_vertex)
+        declaration = producer.head.declaration
+        if not isinstance(declaration, StatefulNode):
+            return None
+        try:
+            wanted = self._wanted(producer, declaration, _known(edge, self._row.values))
+        except UnsupportedFeatureError:
+            return None
+        return _key_text(producer, wanted)
+
     def answer(self, matches: int) -> RowAnswer:
+        """Return the answer, of a row that is the last of so many."""
         (edge,) = self._job.inputs_of(self._sink.vertex_id)
         self._follow(edge, self._row.values, self._row.epoch, is_last=True)
         order = {vertex.name: place for place, vertex in enumerate(self._job.vertices)}
         history = self._rows.history
         return RowAnswer(
-            row=self._row.text(),
+            row=self.text,
             sink=self._sink.name,
             subtask=0,
             epoch=self._row.epoch,
@@ -199,8 +228,7 @@ class _Explanation:
     def _follow(self, edge: JobEdge, values: Values, epoch: int, *, is_last: bool = False) -> None:
         """Continue with the node that a row came from; what a projection has computed is not known there."""
         producer = self._job.vertex(edge.source_vertex)
-        origins = column_origins(edge)
-        known = {origins[name]: value for name, value in values.items() if name in origins}
+        known = _known(edge, values)
         declaration = producer.head.declaration
         if not isinstance(declaration, StatefulNode):
             if not is_last:
@@ -235,8 +263,7 @@ class _Explanation:
         edges = self._job.inputs_of(vertex.vertex_id)
         history = self._rows.history
         epochs = [epoch, *history.before(epoch)]
-        names = getattr(vertex.head.declaration, "left_keys", None) or list(wanted[0])
-        key = ", ".join(str(wanted[0][name]) for name in names if name in wanted[0]) or None
+        key = _key_text(vertex, wanted)
         before: str | None = None
         for number in reversed(epochs):
             found = [
@@ -285,6 +312,17 @@ class _Explanation:
         text = shorten_text(row.text(_names(edge)))
         place = f"{edge.source_vertex}/{edge.target_vertex}/{edge.target_input}", row.epoch, row.number
         self._inputs[place] = SourceRecord(row.epoch, producer.name, 0, 0, text)
+
+
+def _known(edge: JobEdge, values: Values) -> Values:
+    """Return the values of a row by the columns of the node that it came from."""
+    origins = column_origins(edge)
+    return {origins[name]: value for name, value in values.items() if name in origins}
+
+
+def _key_text(vertex: JobVertex, wanted: list[Values]) -> str | None:
+    names = getattr(vertex.head.declaration, "left_keys", None) or list(wanted[0])
+    return ", ".join(str(wanted[0][name]) for name in names if name in wanted[0]) or None
 
 
 def column_origins(edge: JobEdge) -> dict[str, str]:

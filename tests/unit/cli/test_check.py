@@ -62,7 +62,9 @@ def test_findings_are_warnings_of_a_run_unless_they_are_switched_off(headrace, p
 
 
 @pytest.mark.parametrize(
-    "path", sorted([*EXAMPLES.glob("*.py"), *EXAMPLES.glob("time/*.py")]), ids=lambda path: path.stem
+    "path",
+    sorted(path for folder in ("", "sql", "time", "tuning") for path in (EXAMPLES / folder).glob("*.py")),
+    ids=lambda path: path.stem,
 )
 def test_the_examples_have_no_findings(headrace, path):
     result = headrace("check", str(path))

@@ -600,13 +600,17 @@ def test_patterns_and_zones_that_are_not_known_are_refused():
         lambda base: FileCompactStrategy.builder(),
         lambda base: FileCompactor.concat_file_compactor(),
         lambda base: FileCompactor.identical_file_compactor(),
-        lambda base: StreamingFileSink.for_row_format(str(base), Encoder.simple_string_encoder()),
-        lambda base: StreamingFileSink.for_bulk_format(str(base), None),
     ],
 )
 def test_settings_that_cannot_be_honoured_are_refused(tmp_path, ask):
     with pytest.raises(UnsupportedFeatureError, match="is not supported yet"):
         ask(tmp_path)
+
+
+def test_the_older_sink_is_the_same_one(tmp_path):
+    encoder = Encoder.simple_string_encoder()
+    older = StreamingFileSink.for_row_format(str(tmp_path), encoder).build()
+    assert older == FileSink.for_row_format(str(tmp_path), encoder).build()
 
 
 def test_sinks_that_cannot_work_are_refused(tmp_path):

@@ -324,10 +324,6 @@ def test_fields_without_a_value_are_left_out_of_inner_rows_too():
     assert written(NESTED, row, **{"encode.ignore-null-fields": "true"}) == '{"n":{}}'
 
 
-def test_the_choice_of_a_parser_makes_no_difference_and_must_be_a_boolean():
-    for choice in ("true", "false"):
-        options = TableOptions("t", {"json.decode.json-parser.enabled": choice}).below("json.")
-        assert JsonFormat(options).reader(LABELS).deserialize(b'{"m": {"a": 1}}') == Row({"a": 1})
-        options.check()
+def test_the_choice_of_a_parser_must_be_a_boolean():
     with pytest.raises(SqlValidationError, match="json-parser"):
         written(LABELS, Row({}), **{"decode.json-parser.enabled": "maybe"})

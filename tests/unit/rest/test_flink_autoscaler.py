@@ -63,10 +63,10 @@ class Slow(Count):
         yield from super().process_element(value, ctx)
 
 
-def counting() -> JobGraph:
+def counting(function: type[Count]) -> JobGraph:
     env = make_env(parallelism=1)
     numbers = env.from_source(NumberSequenceSource(0, ENDLESS), WatermarkStrategy.no_watermarks(), "numbers")
-    numbers.key_by(lambda n: n % 7).process(Slow()).sink_to(BlackholeSink())
+    numbers.key_by(lambda n: n % 7).process(function()).sink_to(BlackholeSink())
     return replace(job_graph(env, "counting"), job_id=uuid4().hex)
 
 
@@ -93,15 +93,22 @@ def _names(job: LiveJob) -> dict[str, str]:
     return {job.job_id: "JOB", source: "SOURCE", other: "OTHER"}
 
 
-@pytest.fixture
-def job(cluster: RestCluster, tmp_path: Path) -> LiveJob:
-    options = {"execution.checkpointing.interval": "20 ms", "execution.checkpointing.dir": str(tmp_path)}
-    made = cluster.submit(counting(), options)
+def submit(cluster: RestCluster, folder: Path, function: type[Count], kind: str) -> LiveJob:
+    options = {
+        "headrace.exchange.kind": kind,
+        "execution.checkpointing.interval": "20 ms",
+        "execution.checkpointing.dir": str(folder),
+    }
+    made = cluster.submit(counting(function), options)
     wait_until(lambda: len(made.monitor.epochs()) > 2, "some epochs")
     return made
 
 
-def test_everything_that_flinks_autoscaler_asks_for_is_there(cluster: RestCluster, job: LiveJob) -> None:
+@pytest.mark.parametrize("kind", ["blocking", "pipelined"])
+def test_everything_that_flinks_autoscaler_asks_for_is_there(
+    cluster: RestCluster, kind: str, tmp_path: Path
+) -> None:
+    job = submit(cluster, tmp_path, Count, kind)
     ids = {name: found for found, name in _names(job).items()}
 
     def ask(request: str) -> Any:
@@ -138,10 +145,9 @@ def test_everything_that_flinks_autoscaler_asks_for_is_there(cluster: RestCluste
 
 @pytest.mark.slow(seconds=90)
 @pytest.mark.timeout(400)
-def test_flinks_autoscaler_scales_a_job(
-    cluster: RestCluster, job: LiveJob, asked: set[str], tmp_path: Path
-) -> None:
+def test_flinks_autoscaler_scales_a_job(cluster: RestCluster, asked: set[str], tmp_path: Path) -> None:
     jars = _fetch_jars(tmp_path)
+    job = submit(cluster, tmp_path / "checkpoints", Slow, "blocking")
     options = {
         "job.autoscaler.enabled": "true",
         "job.autoscaler.stabilization.interval": "0 s",

@@ -23,11 +23,15 @@ class Context(MagicMock):
         self.master = "local[2]"
         self.groups: list[str] = []
         self.setJobGroup = lambda group, *_, **__: self.groups.append(group)
-        self.cancelJobGroup = lambda group: group in self.groups and self.is_cancelled.set()
+        self.cancelJobGroup = self._cancel
         self.parallelize.return_value.map.return_value.collect = self._run
 
     def _get_child_mock(self, **settings: Any) -> MagicMock:
         return MagicMock(**settings)
+
+    def _cancel(self, group: str) -> None:
+        if group in self.groups:
+            self.is_cancelled.set()
 
     def _run(self) -> list[int]:
         self.began.set()

@@ -110,7 +110,7 @@ def test_a_row_of_an_asynchronous_table_function_with_another_width_is_refused()
 
 def test_columns_of_an_asynchronous_table_function_follow_from_its_hint():
     fields = udtf(_yielded)._function().result_type
-    assert [str(each) for each in fields.field_types()] == ["BIGINT", "STRING"]
+    assert [each.summary() for each in fields.field_types()] == ["BIGINT", "STRING"]
 
 
 def test_options_say_how_asynchronous_table_functions_are_called():

@@ -401,10 +401,10 @@ def test_decimals_in_csv_have_an_exponent_or_not(t_env, tmp_path, notation, expe
     assert file.read_text() == f"{expected}\n"
 
 
-def test_statistics_of_files_are_an_option_without_effect(t_env, tmp_path):
+def test_an_option_says_whether_plans_may_depend_on_the_size_of_files(t_env, tmp_path):
     path = f"file://{tmp_path}"
-    for given in ("ALL", "none"):
-        source(
+    for given, is_reported in (("ALL", True), ("none", False)):
+        made = source(
             t_env,
             "id BIGINT",
             connector="filesystem",
@@ -412,6 +412,7 @@ def test_statistics_of_files_are_an_option_without_effect(t_env, tmp_path):
             format="csv",
             source__report_statistics=given,
         )
+        assert made.reports_statistics == is_reported
         t_env.execute_sql("DROP TABLE t")
     with pytest.raises(SqlValidationError, match="ALL, NONE"):
         sink(t_env, "id BIGINT", "(1)", tmp_path, format="csv", source__report_statistics="SOME")

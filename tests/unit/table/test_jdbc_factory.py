@@ -127,6 +127,16 @@ def test_options_with_wrong_values_are_refused_by_name(
         sink(COLUMNS, database, table_name="totals", **options)
 
 
+def test_rows_of_a_table_with_a_key_cannot_be_written_at_intervals(database: Path) -> None:
+    columns = "city STRING, `order` INT, cents INT"
+    keyed = f"{columns}, PRIMARY KEY (city, `order`) NOT ENFORCED"
+    interval = {"table_name": "totals", "sink__buffer_flush__interval": "2 s"}
+    with pytest.raises(UnsupportedFeatureError, match="when the checkpoint that covers them is complete"):
+        sink(keyed, database, **interval)
+    sink(keyed, database, **{**interval, "sink__buffer_flush__interval": "0"})
+    sink(columns, database, **interval)
+
+
 def test_rows_of_an_epoch_without_a_checkpoint_are_not_in_the_table(database: Path) -> None:
     made = sink(KEYED, database, table_name="totals")
     stage(made, [Row("Bern", 1, 5)])

@@ -145,6 +145,23 @@ def test_parse_errors_fail_or_are_left_out() -> None:
     assert list(lenient.deserializer.deserialize(record(b"oops"))) == []
 
 
+@pytest.mark.parametrize("included", ["ALL", "EXCEPT_KEY"])
+def test_keys_that_cannot_be_read_fail_or_are_left_out_as_their_own_format_says(included: str) -> None:
+    key = {"format": None, "value.format": "json", "key.format": "json", "key.fields": "id"}
+    key["value.fields-include"] = included
+    wrong, right = record(b'{"id": 1, "a": 2}', b"oops"), record(b'{"id": 1, "a": 2}', b'{"id": 1}')
+    for ignoring in ({}, {"value.json.ignore-parse-errors": "true"}):
+        strict = source("id INT, a INT", **key, **ignoring).deserializer
+        with pytest.raises(FormatError, match="JSON"):
+            strict.deserialize(wrong)
+        assert strict.deserialize(right) == [(1, 2)]
+    lenient = source("id INT, a INT", **key, **{"key.json.ignore-parse-errors": "true"}).deserializer
+    assert list(lenient.deserialize(wrong)) == []
+    assert lenient.deserialize(right) == [(1, 2)]
+    with pytest.raises(FormatError, match="JSON"):
+        lenient.deserialize(record(b"oops", b'{"id": 1}'))
+
+
 class Message:
     """A message as the client of Kafka delivers it."""
 

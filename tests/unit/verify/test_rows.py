@@ -62,10 +62,8 @@ def test_an_object_that_contains_itself_has_a_form() -> None:
 def test_a_field_is_found_in_every_kind_of_row() -> None:
     order = Order(1.5)
     assert [field_of(row, "total") for row in (Row(total=1.5), {"total": 1.5}, order)] == [1.5] * 3
-    assert [without_fields(row, ["total"]) for row in ({"total": 1.5}, order)] == [
-        {"total": IGNORED},
-        Order(IGNORED),
-    ]  # type: ignore[arg-type]
+    assert without_fields({"total": 1.5}, ["total"]) == {"total": IGNORED}
+    assert without_fields(order, ["total"]).total == IGNORED
     assert without_fields((1, 2), ["0"]) == (IGNORED, 2)
     assert order.total == 1.5
 

@@ -190,6 +190,19 @@ def test_a_joined_row_is_explained_by_the_rows_of_both_sides(tmp_path: Path) -> 
     ]
 
 
+@pytest.mark.parametrize(("query", "sink"), [(GROUPS, "totals"), (JOIN, "pairs")])
+def test_the_last_row_of_a_key_is_found_and_not_one_that_only_contains_it(
+    query: str, sink: str, tmp_path: Path
+) -> None:
+    run_query(query, sink, tmp_path)
+    recording = find_recording(str(tmp_path))
+    assert why(recording, key="ann").row == ("+U[ann, 12]" if sink == "totals" else "+I[ann, 4, Aarau]")
+    for other in ("an", "12", "4"):
+        with pytest.raises(StateError, match=f"no row of key '{other}'") as refused:
+            why(recording, key=other)
+    assert "ann" in str(refused.value.hint)
+
+
 def test_the_answer_says_that_the_state_of_a_node_is_older_than_the_recording(tmp_path: Path) -> None:
     run_query(GROUPS, "totals", tmp_path, keep=1)
     answer = ask(tmp_path, "[ann, 12]")

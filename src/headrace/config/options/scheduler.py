@@ -54,7 +54,11 @@ SCHEDULER = (
 MODE = (
     option("scheduler-mode", str)
     .default("none")
-    .describe("With `reactive`, an adaptive job uses all slots there are, up to its max parallelism.")
+    .describe(
+        "With `reactive`, jobs use all slots there are, up to their max parallelism, and follow when executors come "
+        "and go, as with `jobmanager.scheduler: Adaptive`. They start with the slots that are there, and wait for the "
+        "first one without a limit, if the options of the adaptive scheduler do not say otherwise."
+    )
     .one_of("none", "reactive")
 )
 SUBMISSION_TIMEOUT = (

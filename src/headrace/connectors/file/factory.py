@@ -57,7 +57,7 @@ class FilesystemFactory:
         path, kind = options.required("path"), options.required("format")
         interval = options.duration("source.monitor-interval")
         pattern = _path_pattern(options)
-        _read_statistics(options)
+        has_statistics = _has_statistics(options)
         read_sink_options(options)
         lookup_options(options, CacheKind.FULL)  # rows may be looked up in it, too
         if kind == _AVRO:
@@ -83,6 +83,7 @@ class FilesystemFactory:
             has_event_time=request.table.watermark is not None,
             name_pattern=pattern,
             no_value=_no_value(options),
+            has_statistics=has_statistics,
         )
 
     def lookup(self, request: TableRequest, keys: Sequence[str]) -> TableLookup:
@@ -90,7 +91,7 @@ class FilesystemFactory:
         path, kind = options.required("path"), options.required("format")
         settings = lookup_options(options, CacheKind.FULL)
         options.duration("source.monitor-interval")
-        _read_statistics(options)
+        _has_statistics(options)
         read_sink_options(options)
         _no_value(options)
         columns = request.table.physical_columns
@@ -128,7 +129,7 @@ class FilesystemFactory:
         path, kind = options.required("path"), options.required("format")
         options.text("source.monitor-interval")
         options.text(_PATH_PATTERN)
-        _read_statistics(options)
+        _has_statistics(options)
         read_sink_options(options)
         lookup_options(options, CacheKind.FULL)  # rows may be looked up in it, too
         if request.is_overwrite and not request.is_batch:
@@ -189,9 +190,9 @@ def _no_value(options: TableOptions) -> str:
     return name
 
 
-def _read_statistics(options: TableOptions) -> None:
-    # Plans do not depend on how many rows files have, so nothing is counted either way.
-    options.choice("source.report-statistics", ("ALL", "NONE"), "ALL")
+def _has_statistics(options: TableOptions) -> bool:
+    """Return whether plans may depend on how large the files of the table are."""
+    return options.choice("source.report-statistics", ("ALL", "NONE"), "ALL") == "ALL"
 
 
 def _path_pattern(options: TableOptions) -> str | None:

@@ -24,7 +24,6 @@ from headrace.connectors.file._committer import FileCommitter
 from headrace.connectors.file._formats import BulkRows, RowFormat
 from headrace.connectors.file._overwrite import Overwrite, OverwritingCommitter
 from headrace.connectors.file._policies import (
-    MissingBuilder,
     OnCheckpointRollingPolicy,
     OutputFileConfig,
     PartitionCommit,
@@ -336,21 +335,8 @@ class FileSink(Sink):
             return super().with_rolling_policy(rolling_policy)
 
 
-class StreamingFileSink:
-    """Flink's older file sink. Use `FileSink` with `sink_to`, which takes the same settings."""
+class StreamingFileSink(FileSink):
+    """Flink's older file sink, which programs pass to `add_sink`: `FileSink` under its former name."""
 
-    BaseBuilder = MissingBuilder()
-    DefaultRowFormatBuilder = MissingBuilder()
-    DefaultBulkFormatBuilder = MissingBuilder()
-
-    @staticmethod
-    def for_row_format(base_path: str, encoder: Encoder) -> NoReturn:
-        """Raise `UnsupportedFeatureError`: use `FileSink.for_row_format`."""
-        raise UnsupportedFeatureError.not_yet("StreamingFileSink", "use FileSink.for_row_format with sink_to")
-
-    @staticmethod
-    def for_bulk_format(base_path: str, writer_factory: object) -> NoReturn:
-        """Raise `UnsupportedFeatureError`: use `FileSink.for_bulk_format`."""
-        raise UnsupportedFeatureError.not_yet(
-            "StreamingFileSink", "use FileSink.for_bulk_format with sink_to"
-        )
+    DefaultRowFormatBuilder = FileSink.RowFormatBuilder
+    DefaultBulkFormatBuilder = FileSink.BulkFormatBuilder

@@ -55,6 +55,7 @@ class FileTableSource(base.SparkSource):
         has_event_time: Whether a watermark follows one of the columns, so that it helps to know how far times go.
         name_pattern: A regular expression that the paths of files must match; None: all are read.
         no_value: The directory of rows without a value in a partition column.
+        has_statistics: Whether plans may depend on how large the files are.
     """
 
     path: InputPath
@@ -68,6 +69,7 @@ class FileTableSource(base.SparkSource):
     has_event_time: bool = False
     name_pattern: str | None = None
     no_value: str = "__DEFAULT_PARTITION__"
+    has_statistics: bool = True
 
     @property
     def boundedness(self) -> base.Boundedness:
@@ -131,6 +133,10 @@ class FileTableSource(base.SparkSource):
     @property
     def knows_records(self) -> bool:
         return self.format == "parquet"
+
+    @property
+    def reports_statistics(self) -> bool:
+        return self.has_statistics
 
 
 class _TableFiles(base.SplitEnumerator):

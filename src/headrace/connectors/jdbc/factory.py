@@ -88,6 +88,7 @@ class JdbcFactory:
         columns = tuple(column.name for column in request.table.sink_columns)
         key = request.table.primary_key
         if key is not None:
+            _refuse_interval(options)
             return JdbcChangelogSink(connection, table, columns, key.columns, execution)
         insert = insert_sql(connection.database_url().dialect, table, columns)
         return JdbcSink.sink(insert, None, connection, execution)
@@ -166,6 +167,16 @@ def _partition(options: TableOptions) -> JdbcPartition | None:
             f"{(missing or ['scan.partition.column'])[0]!r} is missing"
         )
     return JdbcPartition(column, parts["num"] or 1, parts["lower-bound"], parts["upper-bound"])
+
+
+def _refuse_interval(options: TableOptions) -> None:
+    """Refuse to write rows before the checkpoint that covers them; 0 asks for no more than that."""
+    if options.duration("sink.buffer-flush.interval"):
+        options.refuse(
+            "sink.buffer-flush.interval",
+            "rows of a table with a primary key are written when the checkpoint that covers them is complete",
+            "leave it out, and set 'execution.checkpointing.interval' to how long rows may wait",
+        )
 
 
 def _execution(options: TableOptions) -> JdbcExecutionOptions:

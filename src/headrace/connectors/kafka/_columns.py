@@ -123,8 +123,7 @@ def rows_of(
     key = None
     if layout.key_format is not None:
         key = layout.key_format.reader(layout.key_type)
-    has_key = any(place.part == "key" for place in places)
-    return KafkaRows(places, value, key if has_key else None, is_upsert=is_upsert)
+    return KafkaRows(places, value, key, is_upsert=is_upsert)
 
 
 def records_of(

@@ -79,7 +79,7 @@ class KafkaRows(KafkaRecordDeserializationSchema):
     Args:
         columns: Where each column is.
         value: Reads values.
-        key: Reads keys; None if no column is in them.
+        key: Reads keys, even if all columns are in the value; None if the table has no format for them.
         is_upsert: Whether a record replaces the one before it with the same key, and a tombstone deletes it.
     """
 
@@ -122,8 +122,11 @@ class KafkaRows(KafkaRecordDeserializationSchema):
 
     @property
     def ignores_parse_errors(self) -> bool:
-        """Whether the format of the value ignores them."""
-        return isinstance(self._value, FormatDeserializationSchema) and self._value.ignores_parse_errors
+        """Whether the format of the value ignores them, or that of the key."""
+        return any(
+            isinstance(each, FormatDeserializationSchema) and each.ignores_parse_errors
+            for each in (self._value, self._key)
+        )
 
     def parse(self, record: KafkaConsumerRecord) -> Sequence[Any]:
         """Return the row, or nothing.
@@ -134,16 +137,20 @@ class KafkaRows(KafkaRecordDeserializationSchema):
         return self._rows(record, _strictly)
 
     def parse_leniently(self, record: KafkaConsumerRecord) -> Sequence[Any]:
-        """Return the row with None for what cannot be read, or nothing."""
-        try:
-            return self._rows(record, _leniently)
-        except FormatError:
-            return ()  # the key: its format does not ignore errors
+        """Return the row with None for what cannot be read, or nothing.
+
+        Raises:
+            FormatError: Key or value cannot be read, and its format does not ignore that.
+        """
+        return self._rows(record, _leniently)
 
     def _rows(self, record: KafkaConsumerRecord, read: _Read) -> Sequence[Any]:
-        key = None if self._key is None or record.key is None else read(self._key, record.key)
+        key = None
+        if self._key is not None and record.key is not None:
+            key = read(self._key, record.key)
+            if key is None:  # it cannot be read, and its format ignores that
+                return ()
         if record.value is None:
-            # A key that cannot be read leaves nothing to delete.
             if not self._is_upsert or key is None:
                 return ()
             return [Row.of_kind(RowKind.DELETE, *self._row(record, key, None, read))]

@@ -433,6 +433,8 @@ class ExpressionBinder:
             )
         if node.filter is not None:
             raise self.context.unsupported("FILTER with OVER", node.span)
+        if shown == "APPROX_COUNT_DISTINCT":
+            raise self.context.unsupported(f"{shown} with OVER", node.span, hint="use COUNT(DISTINCT value)")
         if node.nulls == "IGNORE":
             raise self.context.unsupported("IGNORE NULLS", node.span)
         if node.order_by or node.argument_names:
@@ -505,6 +507,8 @@ def aggregate_call(
         # No row of the group may pass.
         result = result.nullable()
     order = tuple(binder.sort_key(one) for one in node.order_by)
+    if function.name == "APPROX_COUNT_DISTINCT":
+        return e.AggregateCall("COUNT", arguments, result, True, condition, order)
     return e.AggregateCall(function.name, arguments, result, node.distinct, condition, order)
 
 

@@ -119,6 +119,14 @@ _ALL: Final = (
         9,
         value_for_no_rows=True,
     ),
+    BuiltInAggregate(
+        "APPROX_COUNT_DISTINCT",
+        "APPROX_COUNT_DISTINCT(value)",
+        "The number of different values that are not NULL. It is exact here, and needs as much state as COUNT(DISTINCT "
+        "value).",
+        _counted,
+        value_for_no_rows=True,
+    ),
     BuiltInAggregate("SUM", "SUM([DISTINCT] number)", "The sum, in the type of its argument.", _sum),
     BuiltInAggregate(
         "AVG",

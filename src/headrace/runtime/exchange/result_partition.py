@@ -33,6 +33,10 @@ class BufferSize:
         #: How many records the next buffer has.
         self.records = most_records
 
+    @property
+    def is_in_bytes(self) -> bool:
+        return self._most_bytes is not None
+
     def sent(self, records: int, size: int) -> None:
         """Learn from a buffer."""
         if self._most_bytes is not None and records:
@@ -76,7 +80,8 @@ class ResultPartition:
     def emit(self, batch: Batch) -> None:
         """Take records; full channels are sent."""
         most = self._size.records * len(self._channels)
-        if len(batch) <= 2 * most or type(batch) is not Batch:
+        # In epochs a batch stays whole: a consumer may emit a watermark after each buffer.
+        if not self._size.is_in_bytes or len(batch) <= 2 * most or type(batch) is not Batch:
             self._emit(batch)
             return
         for start in range(0, len(batch), most):

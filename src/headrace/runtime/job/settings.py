@@ -19,6 +19,7 @@ from headrace.config.options import (
     state,
     table,
 )
+from headrace.config.scheduling import scheduler_type
 from headrace.runtime.checkpoint.settings import CheckpointSettings
 from headrace.runtime.epoch.pacing import PacingSettings
 from headrace.runtime.epoch.recording import recording_directory
@@ -77,7 +78,7 @@ def live_options(configuration: Configuration) -> LiveOptions:
         port=configuration.get(live.PORT),
         # Where the parallelism follows the slots, all subtasks start again, with those that are left.
         fails_by_region=configuration.get(scheduler.FAILOVER_STRATEGY) == "region"
-        and configuration.get(scheduler.SCHEDULER) is not scheduler.SchedulerType.Adaptive,
+        and scheduler_type(configuration) is not scheduler.SchedulerType.Adaptive,
         buffer_timeout_ms=configuration.get(execution.BUFFER_TIMEOUT) // milliseconds,
         heartbeat_ms=configuration.get(live.HEARTBEAT_INTERVAL) // milliseconds,
         heartbeat_timeout_s=(

@@ -271,11 +271,13 @@ class JobSteps:
             return events.Rescaled()
         try:
             wanted = with_parallelism(self.job, command.parallelism)
-            if self.scheduler.take(wanted):
-                self._continue_as(command.parallelism)
-                future.set_result(None)
-            else:
+            granted = self.scheduler.require(wanted)
+            if granted is None:
                 future.set_exception(self.scheduler.refusal(wanted, 0))  # the job continues as it is
+            else:
+                if granted != parallelism_of(self.job):
+                    self._continue_as(granted)
+                future.set_result(None)
         except BaseException as error:
             future.set_exception(error)
             raise

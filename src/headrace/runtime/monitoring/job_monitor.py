@@ -27,7 +27,7 @@ from headrace.runtime.run.job_run import EpochSummary
 
 #: Epochs that are remembered.
 EPOCHS_KEPT = 120
-#: Rates and ratios are those of the last so many milliseconds.
+#: Rates and ratios are those of the last so many milliseconds, or of the last epoch if it was longer.
 RATE_WINDOW_MS = 10_000
 #: How long rates are good for while no epoch is completed.
 _RATES_GOOD_MS = 500
@@ -263,8 +263,12 @@ class JobMonitor:
 
 
 def _recent(epochs: tuple[EpochView, ...], now_ms: int) -> tuple[list[EpochView], int]:
-    """Return the epochs of the window of rates, and the milliseconds since they began."""
-    since_ms = now_ms - RATE_WINDOW_MS
+    """Return the epochs of the window of rates, and the milliseconds since they began.
+
+    The window is as long as the last epoch if that was longer: a live job may have a barrier a minute.
+    """
+    longest_ms = max([RATE_WINDOW_MS, *(epoch.ended_ms - epoch.started_ms for epoch in epochs[-1:])])
+    since_ms = now_ms - longest_ms
     recent = [epoch for epoch in epochs if epoch.ended_ms > since_ms]
     return recent, max(1, now_ms - max(since_ms, recent[0].started_ms)) if recent else 1
 

@@ -12,11 +12,14 @@ from datetime import timedelta
 
 from headrace.config.configuration import Configuration
 from headrace.config.options import scheduler as options
+from headrace.config.scheduling import scheduler_type
 from headrace.graph.job_graph import JobGraph, JobVertex
 from headrace.graph.rescaling import is_single
 
 #: How often it is worth asking how many slots there are, ms.
 LOOK_INTERVAL_MS = 1_000
+#: A job in reactive mode waits for its first slots until it is cancelled, as in Flink.
+_NEVER_MS = 1 << 60
 
 
 @dataclass(frozen=True)
@@ -37,15 +40,20 @@ class AdaptiveSettings:
     def from_configuration(cls, configuration: Configuration) -> AdaptiveSettings | None:
         """Return the settings; None if jobs have the parallelism they ask for."""
         get = configuration.get
-        if get(options.SCHEDULER) is not options.SchedulerType.Adaptive:
+        if scheduler_type(configuration) is not options.SchedulerType.Adaptive:
             return None
         millisecond = timedelta(milliseconds=1)
+        is_reactive = get(options.MODE) == "reactive"
+        settles = configuration.contains(options.SUBMISSION_STABILIZATION_TIMEOUT) or not is_reactive
+        gives_up = configuration.contains(options.SUBMISSION_TIMEOUT) or not is_reactive
         return cls(
-            is_reactive=get(options.MODE) == "reactive",
+            is_reactive=is_reactive,
             stabilization_ms=get(options.STABILIZATION_TIMEOUT) // millisecond,
             cooldown_ms=get(options.COOLDOWN) // millisecond,
-            submission_stabilization_ms=get(options.SUBMISSION_STABILIZATION_TIMEOUT) // millisecond,
-            submission_timeout_ms=get(options.SUBMISSION_TIMEOUT) // millisecond,
+            submission_stabilization_ms=get(options.SUBMISSION_STABILIZATION_TIMEOUT) // millisecond
+            if settles
+            else 0,
+            submission_timeout_ms=get(options.SUBMISSION_TIMEOUT) // millisecond if gives_up else _NEVER_MS,
         )
 
 
@@ -76,11 +84,8 @@ class AdaptiveScheduler:
         self._is_live = is_live
         self._most = {vertex.vertex_id: self._most_of(vertex, job) for vertex in job.vertices}
         self._groups = max(1, len(job.slots_by_group()))
-        #: With fewer slots the job cannot run, and with so many there is nothing to wait for.
+        #: With fewer slots the job cannot run.
         self._least = len(self._most) if is_live else self._groups
-        self._enough = (
-            sum(self._most.values()) if is_live else self._groups * max(self._most.values(), default=1)
-        )
         self._slots: int | None = None
         self._slots_since_ms = 0
         self._looked_ms: int | None = None
@@ -92,6 +97,23 @@ class AdaptiveScheduler:
             return False
         self._looked_ms = now_ms
         return True
+
+    @property
+    def _enough(self) -> int:
+        """With so many slots there is nothing to wait for."""
+        if self._is_live:
+            return sum(self._most.values())
+        return self._groups * max(self._most.values(), default=1)
+
+    def require(self, most: Mapping[str, int], slots: int) -> dict[str, int]:
+        """Take what somebody requires as what the job asks for, and return the parallelism for the slots there are.
+
+        Args:
+            most: The highest parallelism from now on, by vertex id.
+            slots: How many there are.
+        """
+        self._most = {**self._most, **most}
+        return self._fitting(slots)
 
     def at_first(self, slots: int) -> dict[str, int]:
         """Return a parallelism to plan with before the job may start, by vertex id."""

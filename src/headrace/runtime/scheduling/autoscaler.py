@@ -21,6 +21,7 @@ from datetime import timedelta
 from headrace.config.configuration import Configuration
 from headrace.config.options import autoscaler as options
 from headrace.config.options import scheduler
+from headrace.config.scheduling import scheduler_type
 from headrace.errors import ConfigurationError
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.rescaling import is_single
@@ -57,7 +58,7 @@ class AutoscalerSettings:
         get = configuration.get
         if not get(options.ENABLED):
             return None
-        if get(scheduler.SCHEDULER) is scheduler.SchedulerType.Adaptive:
+        if scheduler_type(configuration) is scheduler.SchedulerType.Adaptive:
             raise ConfigurationError(
                 f"{options.ENABLED.key} cannot be combined with {scheduler.SCHEDULER.key}: Adaptive",
                 hint="choose one: the parallelism follows either the load or the slots",

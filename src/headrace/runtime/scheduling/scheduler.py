@@ -77,6 +77,16 @@ class Scheduler:
         available, _ = self._slots.available()
         return self._taken(job, self._adaptive.decide(available, parallelism_of(job), now_ms))
 
+    def require(self, job: JobGraph) -> Mapping[str, int] | None:
+        """Take the slots for the parallelism that somebody requires; return what the job has then, None if refused.
+
+        A job whose parallelism follows the slots takes it as what it asks for: it has less while slots are missing.
+        """
+        if self._adaptive is None:
+            return parallelism_of(job) if self.take(job) else None
+        available, _ = self._slots.available()
+        return self._taken(job, self._adaptive.require(parallelism_of(job), available))
+
     def observe(self, work_s: float, wall_s: float, now_ms: int) -> None:
         """Learn from an epoch how busy the job is."""
         if self.autoscaler is not None:

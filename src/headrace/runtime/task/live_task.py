@@ -34,6 +34,8 @@ from headrace.state.handles import StateChain
 
 #: A buffer is about so large: what an unaligned checkpoint has in flight is a multiple of it.
 _BUFFER_BYTES = 64 << 10
+#: Slow records hold up timers, and barriers that overtake, for about so long, ms.
+_PACE_MS = 20
 
 
 class LiveTask(StreamTask):
@@ -47,6 +49,8 @@ class LiveTask(StreamTask):
     records_taken = 0
     #: Records that the source has read in this epoch.
     _records_read = 0
+    #: When to ask for watermarks between two pieces of the input; anew in each epoch, which may be replayed alone.
+    _ask_at = 0.0
 
     def __init__(
         self,
@@ -220,6 +224,16 @@ class LiveTask(StreamTask):
         assert isinstance(head, SourceTask)
         return head
 
+    def _pace_ms(self) -> int:
+        return min(_PACE_MS, self._settings.watermark_interval_ms or _PACE_MS)
+
+    def _pause(self) -> None:
+        self._tick()
+        interval_ms = self._settings.watermark_interval_ms
+        if interval_ms and (now := self._clock.seconds()) >= self._ask_at:
+            self._ask_at = now + interval_ms / 1000
+            self._ask_for_watermarks()
+
     # -- the clock ---------------------------------------------------------------------------------------------
 
     def tick(self) -> None:
@@ -291,6 +305,7 @@ class LiveTask(StreamTask):
         plan = replace(self._plan, epoch=self._plan.epoch + 1, subtasks={self._subtask: own})
         self._is_continued = True
         self._records_read = 0
+        self._ask_at = 0.0
         self._start_attempt(plan, self._spark_attempt)
         for link in self._links:
             self._catch_up(link)

@@ -88,7 +88,7 @@ class StreamTask:
             )
         self._is_open = False
         #: Cuts input that takes its time, so that timers fire and watermarks are emitted in between.
-        self._pace = Pace(settings.watermark_interval_ms, self._pause, self._clock.seconds)
+        self._pace = Pace(self._pace_ms(), self._pause, self._clock.seconds)
         self._trace.watch(self._links)
         head = self._links[0].operator
         if isinstance(head, SourceTask):
@@ -317,6 +317,10 @@ class StreamTask:
         for link in self._links:
             # As in Flink, a moment is waited out: the window that ends with it may still get records.
             link.operator.advance_processing_time(self._now_ms - 1)
+
+    def _pace_ms(self) -> int:
+        """Return how long a piece of the input should take at most; 0 if the input is not cut."""
+        return self._settings.watermark_interval_ms
 
     def _pause(self) -> None:
         """Do what the clock makes due, between two pieces of the input."""

@@ -92,6 +92,15 @@ def test_a_clock_that_is_wrong_does_no_harm(watched: Watched) -> None:
         assert view.backpressured_ms >= 0
 
 
+def test_rates_of_long_epochs_are_those_of_the_whole_epoch(watched: Watched) -> None:
+    watched.run((0, 60_000), (0, 60_000), until=60_000)
+    for later_ms in (0, 1_000, 30_000, 59_000):
+        watched.now_ms = 60_000 + later_ms
+        assert watched.monitor.rates()[watched.first].records_in == pytest.approx(10 / 60), later_ms
+    watched.now_ms = 121_000
+    assert watched.monitor.rates()[watched.first].records_in == 0
+
+
 def test_operators_have_rates_of_their_own(watched: Watched) -> None:
     for end in (500, 1000):
         counted = {RECORDS_IN: CounterReport(10), RECORDS_OUT: CounterReport(30)}

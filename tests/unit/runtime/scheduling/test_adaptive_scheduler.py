@@ -64,6 +64,35 @@ def test_in_reactive_mode_all_slots_are_used() -> None:
     assert widths(scheduler.at_start(1000, 0)) == {128}
 
 
+def test_reactive_mode_needs_no_other_option_and_starts_with_the_slots_that_are_there() -> None:
+    found = AdaptiveSettings.from_configuration(Configuration({"scheduler-mode": "reactive"}))
+    assert found is not None
+    assert found.is_reactive
+    assert found.submission_stabilization_ms == 0
+    assert found.submission_timeout_ms > 10**15, "it waits for its first slot until it is cancelled"
+    submission = "jobmanager.adaptive-scheduler.submission."
+    limits = {
+        f"{submission}resource-stabilization-timeout": "2 s",
+        f"{submission}resource-wait-timeout": "1 min",
+    }
+    own = AdaptiveSettings.from_configuration(Configuration({"scheduler-mode": "reactive", **limits}))
+    assert own is not None
+    assert (own.submission_stabilization_ms, own.submission_timeout_ms) == (2_000, 60_000)
+
+
+def test_a_parallelism_that_is_required_is_what_the_job_asks_for_from_then_on() -> None:
+    scheduler = AdaptiveScheduler(AdaptiveSettings(stabilization_ms=0, cooldown_ms=0), job(4))
+    now = scheduler.at_start(8, 0)
+    assert widths(now) == {4}
+    assert now is not None
+    two = scheduler.require(dict.fromkeys(now, 2), 8)
+    assert widths(two) == {2}
+    assert scheduler.decide(8, two, 10_000) is None, "the slots do not make it wider again"
+    six = scheduler.require(dict.fromkeys(now, 6), 5)
+    assert widths(six) == {5}
+    assert widths(scheduler.decide(8, six, 20_000)) == {6}, "it gets the rest when there are slots"
+
+
 def test_a_change_is_followed_when_it_has_lasted() -> None:
     scheduler = AdaptiveScheduler(AdaptiveSettings(stabilization_ms=100, cooldown_ms=1000), job(4))
     now = scheduler.at_start(2, 0)
@@ -102,3 +131,41 @@ def test_a_running_job_follows_the_slots_and_gives_the_same() -> None:
     started.job.wait()
     assert sorted(started.output) == COUNTED
     assert seen[:7] == [2, 2, 3, 3, 1, 1, 4]
+
+
+def test_a_job_in_reactive_mode_follows_all_slots_whatever_it_asks_for() -> None:
+    seen: list[int] = []
+    clock = [0]
+    slots = [3]
+
+    def watch(running: MiniJob) -> None:
+        seen.append(max(vertex.parallelism for vertex in running.master.job.vertices))
+        clock[0] += LOOK_INTERVAL_MS
+        slots[0] = {2: 5, 4: 1}.get(len(seen), slots[0])
+
+    settings: dict[str, Any] = {"slots": lambda: SlotOffer(slots[0]), "now_ms": lambda: clock[0]}
+    options = {**AT_ONCE, "scheduler-mode": "reactive"}
+    del options["jobmanager.scheduler"]
+    started = start_watched(counting, watch, parallelism=2, max_records=4, options=options, **settings)
+    started.job.wait()
+    assert sorted(started.output) == COUNTED
+    assert seen[:6] == [3, 3, 5, 5, 1, 1]
+
+
+def test_a_running_adaptive_job_keeps_the_parallelism_it_was_rescaled_to() -> None:
+    seen: list[int] = []
+    clock = [0]
+
+    def watch(running: MiniJob) -> None:
+        seen.append(max(vertex.parallelism for vertex in running.master.job.vertices))
+        clock[0] += LOOK_INTERVAL_MS
+        if len(seen) == 2:
+            running.master.rescale({vertex.vertex_id: 3 for vertex in running.master.job.vertices})
+        if len(seen) == 4:
+            running.master.rescale({vertex.vertex_id: 9 for vertex in running.master.job.vertices})
+
+    settings: dict[str, Any] = {"slots": lambda: SlotOffer(4), "now_ms": lambda: clock[0]}
+    started = start_watched(counting, watch, parallelism=2, max_records=4, options=AT_ONCE, **settings)
+    started.job.wait()
+    assert sorted(started.output) == COUNTED
+    assert seen[:6] == [2, 2, 3, 3, 4, 4]

@@ -10,6 +10,7 @@ from headrace.table.catalog import CatalogTableStatistics as CatalogTableStatist
 from headrace.table.catalog import Column as Column
 from headrace.table.catalog import ComputedColumn as ComputedColumn
 from headrace.common.configuration import Configuration as Configuration
+from headrace.table.catalog import Constraint as Constraint
 from headrace.table.types import DataType as DataType
 from headrace.table.catalog import HiveCatalog as HiveCatalog
 from headrace.table.catalog import JdbcCatalog as JdbcCatalog
@@ -20,3 +21,5 @@ from headrace.table.catalog import PhysicalColumn as PhysicalColumn
 from headrace.table.catalog import ResolvedSchema as ResolvedSchema
 from headrace.table.schema import Schema as Schema
 from headrace.table.table_schema import TableSchema as TableSchema
+from headrace.table.catalog import UniqueConstraint as UniqueConstraint
+from headrace.table.catalog import WatermarkSpec as WatermarkSpec

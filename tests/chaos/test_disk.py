@@ -50,7 +50,7 @@ def outcomes(directory: Path, work: Callable[[Machine], None], seeds: int = 200)
     return found
 
 
-def test_what_is_synced_stays(tmp_path: Path) -> None:
+def test_synced_files_survive_a_power_loss(tmp_path: Path) -> None:
     def work(machine: Machine) -> None:
         machine.write("a", b"data")
         machine.sync("a")

@@ -398,7 +398,7 @@ def test_a_savepoint_stays_in_a_new_directory(tmp_path: Path) -> None:
     assert lose_power_everywhere(tmp_path, work, check, seeds=5) > 20
 
 
-def test_what_is_published_is_there_for_good(tmp_path: Path) -> None:
+def test_published_files_survive_a_power_loss(tmp_path: Path) -> None:
     def publish(root: Path, done: Promises) -> None:
         for name in ("a", "deep/er/b", "deep/er/c"):
             publish_file(str(root / name), name.encode())

@@ -97,7 +97,7 @@ def test_watermarks_keep_their_place(is_ordered: bool, expected: list[str]) -> N
         assert out.seen == expected
 
 
-def test_a_watermark_that_nothing_stands_before_goes_out_at_once() -> None:
+def test_a_watermark_without_waiting_records_is_emitted_at_once() -> None:
     with OperatorHarness(declared()) as harness:
         harness.process_watermark(10)
         assert harness.watermarks == [10]

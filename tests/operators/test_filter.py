@@ -17,7 +17,7 @@ class Even(FilterFunction):
 
 @pytest.mark.parametrize("function", [Even(), lambda value: value % 2 == 0], ids=["class", "callable"])
 @pytest.mark.parametrize("timestamps", [None, [1, 2, 3, 4]], ids=["without-time", "with-time"])
-def test_records_stay_for_which_the_function_says_so(function: Any, timestamps: list[int] | None) -> None:
+def test_records_are_kept_if_the_function_returns_true(function: Any, timestamps: list[int] | None) -> None:
     with OperatorHarness(FilterDeclaration(function)) as harness:
         harness.process_batch([1, 2, 3, 4], timestamps)
         assert harness.output == [2, 4]

@@ -425,7 +425,7 @@ def test_there_is_no_warning_about_a_function_that_keeps_to_its_state() -> None:
         assert harness.warnings == []
 
 
-def test_what_open_made_stays_open_from_epoch_to_epoch() -> None:
+def test_objects_made_in_open_are_kept_from_epoch_to_epoch() -> None:
     class Connects(TracedMap):
         def open(self, runtime_context: RuntimeContext) -> None:
             super().open(runtime_context)

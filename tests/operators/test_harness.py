@@ -42,7 +42,7 @@ def test_the_function_that_was_given_is_left_alone() -> None:
         assert harness.operator.function.count == 3  # type: ignore[attr-defined]
 
 
-def test_what_cannot_be_shipped_is_refused_with_a_way_out() -> None:
+def test_functions_that_cannot_be_pickled_are_refused_with_a_hint() -> None:
     class Locked(MapFunction):
         def __init__(self) -> None:
             self.lock = threading.Lock()

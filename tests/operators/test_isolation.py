@@ -162,7 +162,7 @@ def looked_up(value: int) -> list[int]:
     return [value]
 
 
-def test_what_a_cache_hands_out_is_not_shared_with_those_behind() -> None:
+def test_objects_from_a_cache_are_not_shared_with_later_operators() -> None:
     with OperatorHarness(MapDeclaration(looked_up)) as harness:
         harness.process_batch([1, 1])
         first, second = harness.output

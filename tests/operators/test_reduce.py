@@ -33,7 +33,7 @@ def test_every_record_yields_what_was_reduced_so_far(function: Any) -> None:
         assert harness.output == [("a", 1), ("b", 10), ("a", 3), ("a", 6), ("b", 30)]
 
 
-def test_what_was_reduced_so_far_comes_first_even_if_it_is_nothing_much() -> None:
+def test_the_reduced_value_is_the_first_argument_even_if_it_is_falsy() -> None:
     with OperatorHarness(ReduceDeclaration(lambda so_far, value: f"{so_far}{value}", len)) as harness:
         harness.process_batch(["", "", "a"])
         assert harness.output == ["", "", "a"]

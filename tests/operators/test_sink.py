@@ -73,7 +73,7 @@ def test_an_epoch_without_records_stages_nothing() -> None:
     assert calls == []
 
 
-def test_what_a_failed_epoch_staged_is_aborted_and_the_next_try_has_another_name() -> None:
+def test_staged_output_of_a_failed_epoch_is_aborted_and_the_next_attempt_has_another_name() -> None:
     with OperatorHarness(SinkDeclaration(Listing())) as harness:
         harness.process("a")
         harness.retry_epoch()

@@ -96,7 +96,7 @@ def test_the_watermark_is_handed_on_once() -> None:
         assert harness.watermarks == [MAX_WATERMARK]
 
 
-def test_what_has_been_worked_through_is_not_worked_through_again() -> None:
+def test_processed_records_are_not_processed_again() -> None:
     with harness_of(KeyedProcessDeclaration(InOrder(), first)) as harness:
         harness.process(("a", 1), 1)
         harness.end_epoch()

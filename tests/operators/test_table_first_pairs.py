@@ -60,7 +60,7 @@ RIGHT_ROWS = st.lists(st.tuples(NUMBER, st.one_of(NUMBER, st.none()), NUMBER), m
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(LEFT_ROWS, RIGHT_ROWS), max_size=4))
-def test_a_top_n_comes_to_the_same(epochs: list[tuple[list[Any], list[Any]]]) -> None:
+def test_a_top_n_gives_the_same_result(epochs: list[tuple[list[Any], list[Any]]]) -> None:
     _, all_pairs = run(None, epochs)
     _, first_pairs = run(FIRST, epochs)
     assert Counter(first_pairs) == Counter(all_pairs)

@@ -124,7 +124,7 @@ def test_without_update_before_only_the_new_row_comes(tmp_path: Path):
     assert job.run(rows(("+I", "ann", 1))) == [("+U", "ann", 2)]
 
 
-def test_what_is_taken_back_from_a_key_that_is_not_there_is_passed_over(tmp_path: Path):
+def test_retractions_of_a_missing_key_are_ignored(tmp_path: Path):
     job = harness(aggregate(COUNT, SUM), tmp_path)
     assert job.run(rows(("-D", "ann", 1))) == []
     assert job.run(rows(("+I", "ann", 2))) == [("+I", "ann", 1, 2)]
@@ -153,7 +153,7 @@ def test_a_filter_is_per_call(tmp_path: Path):
     assert job.run(changes) == [("+I", "ann", 3, 1)]
 
 
-def test_the_lowest_value_gives_way_to_the_next_when_it_is_taken_back(tmp_path: Path):
+def test_the_next_lowest_value_is_emitted_after_a_retraction(tmp_path: Path):
     low, high = AggSpec("MIN", ("tag",), result("l", pa.string())), AggSpec("MAX", ("amount",), result("h"))
     job = harness(aggregate(low, high), tmp_path)
     assert job.run(rows(("+I", "ann", 1, "b"), ("+I", "ann", 5, "a"))) == [("+I", "ann", "a", 5)]

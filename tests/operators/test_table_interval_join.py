@@ -98,7 +98,7 @@ def test_a_row_without_a_partner_is_emitted_when_its_interval_has_passed(tmp_pat
     ]
 
 
-def test_by_the_clock_a_timer_tells_rows_without_a_partner(tmp_path: Path) -> None:
+def test_in_processing_time_a_timer_emits_rows_without_a_partner(tmp_path: Path) -> None:
     job = Harness(padded(5, is_timed=False), [PAIRS, (*LEFT, *IDS)], [False, False], tmp_path)
     assert job.run([], [("+I", "a", 1, 0, 7, 1)], now_ms=100) == []
     assert job.timers == [106]

@@ -421,7 +421,7 @@ class Wrong(ProcessTableFunction):
         (6, "broken"),
     ],
 )
-def test_what_a_function_does_wrong_is_said_with_its_name(tmp_path, v, message):
+def test_errors_of_a_function_name_it(tmp_path, v, message):
     made = harness(tmp_path, Wrong, [DataTypes.BIGINT(), DataTypes.BIGINT()])
     with pytest.raises(UserFunctionError, match=message):
         made.run(rows(("a", 1, v, 0)))

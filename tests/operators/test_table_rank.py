@@ -153,9 +153,7 @@ def test_a_sink_has_the_row_of_a_key_that_came_last(tmp_path: Path, cut: int):
 
 @CUTS
 @pytest.mark.parametrize("order", [(), (Order("v"),)])
-def test_of_rows_that_are_equal_the_first_that_came_are_first(
-    tmp_path: Path, cut: int, order: tuple[Order, ...]
-):
+def test_equal_rows_are_ranked_in_arrival_order(tmp_path: Path, cut: int, order: tuple[Order, ...]):
     changes: list[Change] = [("+I", name, 1) for name in "hbgacfed"]
     rows = job(RankDeclaration(ROW, partition=(), order=order, last=3), tmp_path, retracts=False)
     emitted = materialized(rows.run(changes[:cut]) + rows.run(changes[cut:]))

@@ -55,7 +55,7 @@ def test_rows_that_are_taken_back_are_refused(tmp_path: Path) -> None:
         Harness(windows(2, 2), [(K, V)], [True], tmp_path)
 
 
-def test_of_groups_that_come_whole_nothing_is_kept(tmp_path: Path) -> None:
+def test_complete_groups_leave_no_state(tmp_path: Path) -> None:
     total = AggSpec("SUM", ("v",), StepColumn("s", "BIGINT", pa.int64()))
     node = GroupAggregateDeclaration(
         (K, total.result), keys=("k",), calls=(total,), keeps_groups=False, is_insert_only=True

@@ -298,7 +298,7 @@ def test_values_of_a_window_are_counted_once_and_listed(
     assert fired[-1][1:-2] == (2, 11, 4, "a-b-c-d-a", [4, 7, 4, None, 4], 3, [4, 7, None])
 
 
-def test_the_highest_value_of_a_window_gives_way_when_it_is_taken_back(tmp_path: Path):
+def test_a_window_has_its_next_highest_value_after_a_retraction(tmp_path: Path):
     high = WindowAggregateDeclaration(
         (USER, S, START, END),
         window=tumble(10),

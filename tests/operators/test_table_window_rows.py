@@ -117,7 +117,7 @@ def test_rows_come_in_order_whatever_the_epochs(epochs: list[list[tuple[str, int
 
 @pytest.mark.parametrize(("keep_last", "expected"), [(True, "d"), (False, "c")])
 @pytest.mark.parametrize("cut", [0, 2, 4])
-def test_of_rows_of_the_same_time_the_one_that_came_first_or_last_stays(
+def test_of_rows_with_the_same_time_the_first_or_last_to_arrive_is_kept(
     tmp_path: Path, keep_last: bool, expected: str, cut: int
 ):
     declaration = DeduplicateDeclaration(

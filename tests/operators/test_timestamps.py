@@ -214,7 +214,7 @@ def test_a_generator_may_say_that_its_stream_is_idle() -> None:
         assert harness.events[2:] == [ACTIVE, Watermark(7)]
 
 
-def test_what_upstream_says_about_idleness_ends_here() -> None:
+def test_idleness_from_upstream_is_not_passed_on() -> None:
     with OperatorHarness(TimestampsDeclaration(IN_ORDER)) as harness:
         harness.process("a", timestamp=10)
         harness.process_status(is_active=False)

@@ -183,7 +183,7 @@ def check(name: str, events: Path, directory: Path, seed: int) -> Disturbed:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_query_comes_to_flinks_table_over_cuts_a_lost_driver_and_a_rescale(
+def test_a_query_gives_flinks_table_over_cuts_a_lost_driver_and_a_rescale(
     name: str, events: Path, tmp_path: Path
 ) -> None:
     job = check(name, events, tmp_path, seed=1)

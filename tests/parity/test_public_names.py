@@ -18,7 +18,7 @@ def test_every_reason_of_the_second_list_is_still_needed() -> None:
     assert all(any(each.covers(name) for name in missing) for each in reasons() if each.members)
 
 
-def test_a_name_that_is_not_there_says_so() -> None:
+def test_a_missing_name_raises_an_error() -> None:
     plain = [f"{name}: {what}" for name, what in missing_names() if what != "refused"]
     assert not plain, "use missing_names() or MissingMember:\n" + "\n".join(plain)
 

@@ -23,7 +23,7 @@ def test_lines_are_compared_without_their_order_and_subtask():
     assert differences(said("a", "a"), said("a", "c"), example) == ["- a", "+ c"]
 
 
-def test_of_a_changelog_the_rows_that_are_left_are_compared():
+def test_the_final_rows_of_a_changelog_are_compared():
     example = Example("a.py", is_changelog=True)
     flink = said("+I[a, 1]", "-U[a, 1]", "+U[a, 2]", "+I[b, 1]")
 

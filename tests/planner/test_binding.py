@@ -94,7 +94,9 @@ def test_an_unknown_name_comes_with_the_one_that_was_probably_meant(
         ("SELECT * EXCEPT (name) FROM bids", "list the columns that you want"),
     ],
 )
-def test_what_people_write_by_habit_comes_with_what_to_write(session: Session, text: str, hint: str) -> None:
+def test_functions_of_other_dialects_are_refused_with_the_one_to_use(
+    session: Session, text: str, hint: str
+) -> None:
     assert refused(session, text, SqlParseError).hint == hint
 
 

@@ -355,7 +355,7 @@ def test_catalogs_databases_and_functions_are_described(session: Session) -> Non
         session.run("DESCRIBE FUNCTION nowhere")
 
 
-def test_what_there_never_is_is_listed_as_nothing_or_refused_by_name(session: Session) -> None:
+def test_unsupported_objects_are_listed_as_empty_or_refused_by_name(session: Session) -> None:
     for what in ("JARS", "MODELS"):
         assert rows(session, f"SHOW {what}") == ()
     with pytest.raises(UnsupportedFeatureError, match="no procedures"):

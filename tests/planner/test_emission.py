@@ -128,7 +128,7 @@ def test_a_timestamp_in_a_text_keeps_an_hour_that_the_clock_leaves_out(spark_ses
         "JSON_OBJECT('k' VALUE JSON('bad'))",
     ],
 )
-def test_what_fails_in_flink_fails_here(spark_session: SparkContext, text: str) -> None:
+def test_expressions_that_fail_in_flink_fail_here(spark_session: SparkContext, text: str) -> None:
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 

@@ -152,7 +152,7 @@ def test_other_failures_are_shown_next_to_the_root_cause(served: RestCluster, pa
     assert page.locator("summary", has_text="(2/2)").text_content().strip().endswith("no 1")
 
 
-def test_an_unknown_job_is_said(served: RestCluster, open_tab: Callable[..., Any]) -> None:
+def test_an_unknown_job_is_reported(served: RestCluster, open_tab: Callable[..., Any]) -> None:
     page = open_tab(expected="status of 404")
     with page.expect_response(lambda response: response.status == 404):
         page.goto(f"{served.context.url}/#/jobs/{'0' * 32}")

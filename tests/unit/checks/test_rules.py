@@ -237,7 +237,7 @@ def test_variables_of_classes_and_of_functions_around_are_found_in_the_order_of_
     ]
 
 
-def test_a_keyed_function_that_hashes_is_told_why_it_must_not() -> None:
+def test_hash_in_a_keyed_function_is_reported_with_the_reason() -> None:
     (finding,) = findings(lambda env: words(env).key_by(by_value).process(Hashing()).print())
     assert finding.message == (
         "Hashing.process_element() calls hash(), which gives something else in another process"

@@ -78,7 +78,7 @@ def test_records_of_a_live_job_are_not_known_before_its_first_barrier() -> None:
     assert unfinished == "job 'clicks': 30 records up to the last barrier, 3.0 s"
 
 
-def test_nothing_is_said_about_the_epochs_of_a_live_job():
+def test_epochs_of_a_live_job_are_not_shown():
     view = JobView("clicks", started_s=0.0, is_live=True)
     view.observe(65, records=10, watermark=None, now_s=1.0)
     assert view.describe(1.0) == "'clicks', 10 records/s, 10 records, 0:00:01"
@@ -134,7 +134,7 @@ def make_plain(kind: type[Progress]) -> tuple[Progress, io.StringIO, Clock]:
     return kind(Console(file=shown, width=40), clock), shown, clock
 
 
-def test_plain_progress_says_something_at_the_start_every_ten_seconds_and_at_the_end():
+def test_plain_progress_is_printed_at_the_start_every_ten_seconds_and_at_the_end():
     progress, shown, clock = make_plain(PlainProgress)
     job = Job()
 

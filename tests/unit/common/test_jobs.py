@@ -82,7 +82,7 @@ def test_a_client_hands_everything_to_the_handle():
     assert "1500 ms" in repr(result)
 
 
-def test_a_future_tells_its_state():
+def test_a_future_shows_its_state():
     future = Future()
     pending = CompletableFuture(future, convert=str)
     assert (pending.done(), pending.cancelled(), repr(pending)) == (

@@ -10,7 +10,7 @@ from headrace.common._missing import MissingNameError
 from headrace.errors import UnsupportedFeatureError
 
 
-def test_a_name_of_pyflink_that_is_not_there_yet_says_so() -> None:
+def test_a_missing_name_of_pyflink_raises_an_error() -> None:
     message = "^SourceFunction is not supported yet"
     with pytest.raises(UnsupportedFeatureError, match=message):
         _ = headrace.datastream.SourceFunction  # type: ignore[attr-defined]

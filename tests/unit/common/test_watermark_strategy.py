@@ -81,7 +81,7 @@ def test_before_any_record_the_watermark_is_the_smallest():
     assert output.said == [MIN_LONG_VALUE]
 
 
-def test_without_watermarks_nothing_is_said():
+def test_without_watermarks_there_is_no_warning():
     generator = WatermarkStrategy.no_watermarks().build()
     generator.on_batch(["a"], [1], Recorder())
     assert _emitted(generator, [1, 2]) == []

@@ -72,7 +72,7 @@ def test_a_broken_file_says_what_is_wrong(written, text, message):
         read_file(written(text))
 
 
-def test_a_file_that_cannot_be_read_says_so(tmp_path):
+def test_an_unreadable_file_is_an_error(tmp_path):
     with pytest.raises(ConfigurationError, match="cannot read"):
         read_file(tmp_path / "headrace.yaml")
 

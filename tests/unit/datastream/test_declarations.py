@@ -142,7 +142,7 @@ def test_senseless_storages_are_refused():
         lambda: MemorySize(1).get_java_memory_size(),
     ],
 )
-def test_what_needs_java_is_not_there(make):
+def test_calls_that_need_java_are_missing(make):
     with pytest.raises(UnsupportedFeatureError):
         make()
 

@@ -134,7 +134,9 @@ def test_checkpointing_is_a_matter_of_configuration(
 # ---------------------------------------------------------------------------------------- configuration
 
 
-def test_what_the_program_sets_is_over_what_it_was_started_with(jobs: list[FakeJob]) -> None:
+def test_options_set_by_the_program_take_precedence_over_those_it_was_started_with(
+    jobs: list[FakeJob],
+) -> None:
     below = LayeredConfiguration().with_values(
         {"parallelism.default": 7, "pipeline.max-parallelism": 64}, layer=Layer.CLI
     )
@@ -275,7 +277,7 @@ def test_unknown_jars_are_refused_even_next_to_known_ones(env: StreamExecutionEn
         env.add_jars("file:///a/flink-sql-avro-1.15.0.jar", f"file:///a/{jar}")
 
 
-def test_what_is_missing_says_so(env: StreamExecutionEnvironment) -> None:
+def test_missing_names_raise_an_error(env: StreamExecutionEnvironment) -> None:
     with pytest.raises(UnsupportedFeatureError, match=r"create_input\(\) is not supported yet"):
         env.create_input(None)
 

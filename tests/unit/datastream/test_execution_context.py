@@ -118,7 +118,7 @@ def test_an_environment_keeps_its_context_when_the_program_has_left_it() -> None
     assert executor.names == ["later"]
 
 
-def test_an_inner_context_gives_way_to_the_outer_one() -> None:
+def test_the_outer_context_is_restored_after_an_inner_one() -> None:
     executors = {name: Executor() for name in BOTH}
     with ExecutionContext(Configuration(), {"spark": executors["first"]}).entered():
         with ExecutionContext(Configuration(), {"spark": executors["second"]}).entered():
@@ -145,7 +145,7 @@ def test_a_context_that_others_entered_is_not_seen_in_another_thread() -> None:
         assert in_thread(ExecutionContext.current) is not ExecutionContext.current()
 
 
-def test_what_looks_at_the_jobs_of_one_context_does_not_see_those_of_another() -> None:
+def test_listing_the_jobs_of_a_context_does_not_show_those_of_another() -> None:
     seen: list[str] = []
     watched = ExecutionContext(
         Configuration(), {"spark": Executor()}, on_submission=lambda _, job, __: seen.append(job.name)

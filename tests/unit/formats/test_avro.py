@@ -196,7 +196,7 @@ def test_each_message_is_read_by_the_schema_it_names(registry):
     assert state.requests == ["GET /schemas/ids/1", "GET /schemas/ids/2"]
 
 
-def test_what_names_no_schema_is_a_format_error_and_an_unknown_schema_the_registrys(registry):
+def test_a_message_without_a_schema_id_is_a_format_error_and_an_unknown_id_one_of_the_registry(registry):
     read = ConfluentRegistryAvroRowDeserializationSchema(json.dumps(PERSON), registry[1])
 
     with pytest.raises(FormatError, match="zero byte and a schema id"):

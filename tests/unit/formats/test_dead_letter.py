@@ -73,7 +73,7 @@ class Picky(DeserializationSchema):
         return 10 // int(message)
 
 
-def test_what_a_schema_of_the_user_raises_is_his_unless_he_wants_the_data():
+def test_errors_of_a_users_schema_fail_the_job_unless_bad_records_are_collected():
     letters: list[DeadLetter] = []
 
     with pytest.raises(ZeroDivisionError):

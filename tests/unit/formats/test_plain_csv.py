@@ -108,7 +108,7 @@ def test_blank_lines_are_not_rows() -> None:
         line("t", "99999-01-01 00:00:00"),
     ],
 )
-def test_what_spark_may_read_otherwise_is_refused(bad: bytes) -> None:
+def test_lines_that_spark_may_read_differently_are_refused(bad: bytes) -> None:
     good = line("s", "good")
     with pytest.raises(NotPlainError):
         read(b"\n".join([good, bad, good]))

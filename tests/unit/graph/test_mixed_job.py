@@ -77,7 +77,7 @@ def test_a_part_of_tables_is_not_divided_into_levels(env):
         part_job(job, parts_of(job)[1])
 
 
-def test_what_only_passes_through_a_table_needs_no_part_of_tables(env):
+def test_streams_that_only_pass_through_a_table_need_no_table_part(env):
     t_env = StreamTableEnvironment.create(env)
     table = t_env.from_data_stream(env.from_collection([("a", 1)], ROW))
     t_env.to_data_stream(t_env.sql_query(f"SELECT k FROM {table} WHERE v > 0")).print()

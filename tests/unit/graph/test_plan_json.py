@@ -69,7 +69,7 @@ def test_the_job_plan_has_the_shape_of_flinks_rest_api() -> None:
     assert "inputs" not in source
 
 
-def test_a_batch_plan_says_so() -> None:
+def test_a_batch_plan_is_marked_as_such() -> None:
     plan = job_plan(word_count(runtime_mode=RuntimeExecutionMode.BATCH).job_graph())["plan"]
     assert plan["type"] == "BATCH"
     assert plan["nodes"][0]["inputs"][0]["exchange"] == "blocking"

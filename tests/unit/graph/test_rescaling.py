@@ -18,7 +18,7 @@ def parallelism_by_name(job: JobGraph) -> dict[str, int]:
     return {vertex.name: vertex.parallelism for vertex in job.vertices}
 
 
-def test_what_was_made_for_one_subtask_keeps_it_also_from_one_subtask_each() -> None:
+def test_operators_planned_with_one_subtask_keep_it_when_rescaled_from_one() -> None:
     planned = job()
     assert [name for name, number in parallelism_by_name(planned).items() if number == 1][-1].endswith("one")
     alone = with_parallelism(planned, uniform_parallelism(planned, 1))
@@ -29,7 +29,7 @@ def test_what_was_made_for_one_subtask_keeps_it_also_from_one_subtask_each() -> 
     assert parallelism_by_name(grown)["many"] == 3
 
 
-def test_what_is_set_by_name_may_grow_all_the_same() -> None:
+def test_a_parallelism_set_by_name_may_still_grow() -> None:
     planned = job()
     [one] = [vertex for vertex in planned.vertices if vertex.name.endswith("one")]
     grown = with_parallelism(with_parallelism(planned, uniform_parallelism(planned, 1)), {one.vertex_id: 2})

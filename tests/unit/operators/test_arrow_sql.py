@@ -107,7 +107,7 @@ def computed(sql: str, *, is_utc: bool = True) -> list[object]:
         ("date_format(`t`, 'HH:mm:ss')", ["00:00:00", "23:59:59", None, "03:04:05"]),
     ],
 )
-def test_what_is_understood_means_what_it_means_to_spark(sql, expected):
+def test_parsed_spark_sql_has_the_results_of_spark(sql, expected):
     assert computed(sql) == expected
 
 
@@ -206,7 +206,7 @@ def test_a_decimal_that_has_too_many_digits_is_left_to_spark():
         made.of({"n": pa.array([10**18])}, 1)
 
 
-def test_what_several_expressions_want_is_computed_once():
+def test_common_subexpressions_are_computed_once():
     columns = SharedColumns({"s": pa.array(["A/b", "C"])})
     first = expression("lower(`s`) = 'c'", TYPES, is_utc=True)
     second = expression(
@@ -325,7 +325,7 @@ def test_a_text_that_is_too_large_for_its_type_is_left_to_spark():
 @pytest.mark.parametrize(
     "text", ["JSON_VALUE(s, '$.a[0]')", "JSON_VALUE(s, '$.a' DEFAULT 'x' ON ERROR)", "CAST(s AS DOUBLE)"]
 )
-def test_what_the_planner_writes_for_others_is_not_understood(text):
+def test_spark_sql_of_other_functions_is_not_parsed(text):
     assert expression(written_for(text), TYPES, is_utc=True) is None
 
 

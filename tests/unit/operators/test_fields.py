@@ -95,7 +95,7 @@ CONTAINERS: list[Any] = [
 
 @pytest.mark.parametrize("container", CONTAINERS, ids=lambda each: type(each).__name__)
 @pytest.mark.parametrize("what", ["added", "emptied", "replaced"])
-def test_what_was_put_into_a_container_lasts_and_can_be_taken_back(container: Any, what: str) -> None:
+def test_changes_of_a_container_are_kept_and_can_be_undone(container: Any, what: str) -> None:
     mine = container.copy()
     function = SimpleNamespace(seen=mine)
     fields = remember(function)
@@ -201,7 +201,7 @@ def test_what_is_large_when_open_ends_is_reference_data() -> None:
     assert len(stored or b"") > 800_000
 
 
-def test_what_open_did_holds() -> None:
+def test_fields_set_in_open_are_kept() -> None:
     function = SimpleNamespace(seen=[1], replaced=[1], count=0)
     fields = FunctionFields(function)
     function.seen.append(2)

@@ -25,7 +25,7 @@ NUMBERS = [pa.int64(), pa.int64(), pa.timestamp("us")]
         "NOT (l0 = r0)",
     ],
 )
-def test_what_is_not_understood_is_left_to_spark(condition: str | None):
+def test_unsupported_spark_sql_is_left_to_spark(condition: str | None):
     assert PairCondition.of(condition, NUMBERS, NUMBERS).comparisons == ()
 
 

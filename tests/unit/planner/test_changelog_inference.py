@@ -101,7 +101,7 @@ def test_a_condition_on_a_result_needs_the_row_before_because_an_update_may_leav
     assert changelogs(plan(big, accepts=UPSERT))["GroupAggregate"] == "[I,UB,UA]"
 
 
-def test_what_two_sinks_share_emits_what_the_more_demanding_one_needs():
+def test_a_shared_operator_emits_what_the_more_demanding_sink_needs():
     shared = count_by(table(), 0)
     made = plan(shared, count_by(shared, 1), accepts=UPSERT)
 

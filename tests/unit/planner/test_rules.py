@@ -157,7 +157,7 @@ def test_a_filter_over_a_join_goes_to_the_side_that_cannot_come_empty(kind, left
         (JoinKind.ANTI, False, True),
     ],
 )
-def test_what_a_join_asks_of_one_side_is_asked_there_if_rows_may_drop_out(kind, left, right):
+def test_join_conditions_on_one_side_are_pushed_to_it_if_rows_may_be_dropped(kind, left, right):
     one, other = table(), table("b")
     condition = both(
         compare("EQUALS", ref(one, 0), InputRef(3, other.schema[0].type)),

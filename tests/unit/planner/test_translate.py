@@ -192,7 +192,7 @@ def test_a_hint_is_for_its_side_of_a_join_alone(t_env, condition):
         assert [side.ttl_ms for side in made[3].declaration.sides] == [1_000]
 
 
-def test_a_semi_join_with_another_condition_tells_its_left_side(t_env):
+def test_a_semi_join_with_another_condition_emits_its_left_side(t_env):
     made = nodes(
         t_env,
         "SELECT city FROM people a WHERE EXISTS (SELECT 1 FROM bids b WHERE b.id = a.id AND b.name > a.city)",

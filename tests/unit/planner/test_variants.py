@@ -67,7 +67,7 @@ def test_refusals(expression: str, reason: str) -> None:
 
 
 @pytest.mark.parametrize("column", ["m", "PARSE_JSON(s)"])
-def test_what_has_no_order_is_not_sorted_by(column: str) -> None:
+def test_rows_cannot_be_sorted_by_types_without_an_order(column: str) -> None:
     with pytest.raises(SqlError, match="cannot be ordered"):
         Session(TABLE).run(f"SELECT id FROM t ORDER BY {column} LIMIT 3")
 

@@ -213,7 +213,7 @@ def test_a_server_that_is_gone_is_logged_and_nothing_else(tmp_path, caplog):
         (of("a", STATSD, host="h", filter__includes="a:b:c:d"), "expected scope:names:types"),
     ],
 )
-def test_what_cannot_be_is_refused_before_anything_runs(options, message):
+def test_impossible_options_are_refused_before_anything_runs(options, message):
     cluster = RestCluster(options)
     with pytest.raises(ConfigurationError, match=message):
         Reporters(cluster.context)

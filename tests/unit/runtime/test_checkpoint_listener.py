@@ -168,7 +168,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
-def test_functions_are_told_of_a_checkpoint_whose_barrier_was_too_late() -> None:
+def test_functions_are_notified_of_a_checkpoint_whose_barrier_was_late() -> None:
     HeldUp.waits, HeldUp.goes_on = threading.Event(), threading.Event()
     options = {**OFTEN, **LIVE, "execution.checkpointing.timeout": "50 ms"}
     options["execution.checkpointing.tolerable-failed-checkpoints"] = "1000"
@@ -186,7 +186,7 @@ def test_functions_are_told_of_a_checkpoint_whose_barrier_was_too_late() -> None
         job.cancel().result(30)
 
 
-def test_functions_are_told_of_a_checkpoint_that_another_region_has_failed_in() -> None:
+def test_functions_are_notified_of_a_checkpoint_in_which_another_region_failed() -> None:
     HeldUp.waits, HeldUp.goes_on = threading.Event(), threading.Event()
 
     def program(env: StreamExecutionEnvironment) -> DataStream:

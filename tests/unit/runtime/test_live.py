@@ -201,7 +201,7 @@ def test_a_function_that_fails_takes_the_job_back_to_its_last_checkpoint(tmp_pat
     assert finished.job.progress.restarts == 1
 
 
-def test_what_a_job_fails_with_is_the_cause_not_a_consequence(tmp_path: Path) -> None:
+def test_a_job_fails_with_the_cause_not_with_a_consequence(tmp_path: Path) -> None:
     started = start(
         lambda env: counting(env).rebalance().map(FailsOnce(tmp_path / "failed")),
         parallelism=2,

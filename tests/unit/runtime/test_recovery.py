@@ -244,7 +244,7 @@ def test_a_job_that_fails_goes_back_to_its_last_checkpoint(tmp_path: Path, inter
     assert finished.job.status() is JobStatus.FINISHED
 
 
-def test_a_job_is_given_up_when_the_strategy_says_so(tmp_path: Path) -> None:
+def test_a_job_fails_when_the_restart_strategy_gives_up(tmp_path: Path) -> None:
     def program(env: StreamExecutionEnvironment) -> DataStream:
         return numbers(env).key_by(lambda n: n % 7).process(Failing(tmp_path, 1000))
 

@@ -186,7 +186,7 @@ def test_an_operator_that_is_not_there_is_refused_with_those_that_are(savepoint:
     assert "numbers, all" in str(refused.value)
 
 
-def test_a_source_tells_how_far_it_was(savepoint: Savepoint):
+def test_a_source_reports_its_position(savepoint: Savepoint):
     positions = savepoint.operator("numbers").source_positions()
     assert len(positions) == 2
     assert {each.subtask for each in positions} == {0, 1}

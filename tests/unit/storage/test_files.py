@@ -134,7 +134,7 @@ def test_a_file_is_copied_between_storages(directory: str, tmp_path: Path) -> No
     assert read_file(there) == read_file(back) == b"content"
 
 
-def test_syncing_a_missing_file_says_so(tmp_path: Path) -> None:
+def test_syncing_a_missing_file_is_an_error(tmp_path: Path) -> None:
     write_new_file(str(tmp_path / "a"), b"x")
     sync_files([str(tmp_path / "a"), "s3://bucket/not-ours"])
     with pytest.raises(FileNotFoundError):

@@ -287,7 +287,7 @@ def test_a_found_directory_tells_owner_size_and_age(tmp_path: Path, path: str) -
     assert str(owner).startswith("copies of state of job 'clicks' (abab")
 
 
-def test_what_a_process_makes_for_itself_is_a_leftover_as_soon_as_it_lets_go(
+def test_directories_of_a_process_are_leftovers_as_soon_as_it_releases_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

@@ -5,7 +5,7 @@ import threading
 from headrace.util.shared_terminal import holding, when_free
 
 
-def test_what_others_say_waits_until_the_last_holder_is_done() -> None:
+def test_messages_wait_until_the_last_holder_of_the_terminal_is_done() -> None:
     said: list[str] = []
     with holding():
         with holding():

@@ -301,7 +301,7 @@ def test_a_trigger_that_never_fires() -> None:
     assert run.trigger.can_merge() is False
 
 
-def test_a_trigger_that_cannot_merge_says_so() -> None:
+def test_a_trigger_that_cannot_merge_is_refused_for_merging_windows() -> None:
     run = FakeTriggerContext(NeverTrigger())
     with pytest.raises(JobDefinitionError, match="NeverTrigger does not work with windows that merge"):
         run.trigger.on_merge(WINDOW, run)

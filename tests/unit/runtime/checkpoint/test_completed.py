@@ -88,7 +88,7 @@ def test_a_checkpoint_does_not_come_after_a_later_one() -> None:
         kept.add(stored(5))
 
 
-def test_what_the_live_state_lets_go_waits_for_the_checkpoints() -> None:
+def test_files_released_by_live_state_wait_for_the_checkpoints() -> None:
     kept = store()
     kept.add(stored(1, "/a", "/b"))
     assert kept.retire(["/a", "/never-in-a-checkpoint"]) == ("/never-in-a-checkpoint",)
@@ -125,7 +125,7 @@ def test_what_a_job_starts_from_without_claiming_it_is_never_deleted() -> None:
     assert kept.end(JobStatus.FINISHED).files == ()
 
 
-def test_what_a_job_claims_goes_like_its_own() -> None:
+def test_a_claimed_savepoint_is_deleted_like_own_checkpoints() -> None:
     kept = store()
     claimed = stored(9, "/taken", "/old")
     kept.start_from(claimed, claim=True)

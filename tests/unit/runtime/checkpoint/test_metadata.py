@@ -61,7 +61,7 @@ def test_something_else_is_not_taken_for_metadata() -> None:
     assert "/d/part-0.parquet" in str(caught.value)
 
 
-def test_a_newer_format_says_so_and_what_to_do() -> None:
+def test_a_newer_format_is_refused_with_a_hint() -> None:
     with pytest.raises(StateError, match="is in format 3; this version of headrace reads format 2") as caught:
         decode_metadata(_in_format(3), "/d/chk-7")
     assert "or a newer one" in (caught.value.hint or "")

@@ -134,7 +134,7 @@ def test_a_deleted_checkpoint_is_marked() -> None:
     assert not latest.discarded
 
 
-def test_what_was_restored_is_counted_and_the_last_kept() -> None:
+def test_restored_checkpoints_are_counted_and_the_last_one_is_kept() -> None:
     statistics = CheckpointStatistics(10)
     statistics.restored(RestoredRecord(3, 100, False, "/chk-3"))
     statistics.restored(RestoredRecord(4, 200, True, "/sp"))

@@ -18,7 +18,7 @@ def names(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.glob("epochs-run/*"))
 
 
-def test_what_an_epoch_reads_and_leaves_is_written_down(tmp_path: Path) -> None:
+def test_the_input_and_output_of_an_epoch_are_logged(tmp_path: Path) -> None:
     log = EpochLog(str(tmp_path), "run")
     log.plan(plan(1))
     log.complete(1, [SubtaskReport(SubtaskId("a", 0), attempt_id="x")])

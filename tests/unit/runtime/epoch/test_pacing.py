@@ -40,7 +40,7 @@ def test_a_first_epoch_of_unknown_speed_is_small_and_one_of_known_speed_takes_th
     assert EpochPacer(settings, expected_rate=70_000).max_records == 140_000
 
 
-def test_what_was_configured_wins_over_what_is_expected() -> None:
+def test_configured_values_take_precedence_over_expected_ones() -> None:
     settings = PacingSettings(timedelta(seconds=2), 123, None, 1000)
     assert EpochPacer(settings, expected_rate=70_000).max_records == 123
 
@@ -115,7 +115,7 @@ def test_an_epoch_without_records_says_nothing() -> None:
     assert pacer.max_records == 1000
 
 
-def test_what_an_epoch_costs_however_small_is_left_out_of_its_budget() -> None:
+def test_fixed_costs_of_an_epoch_do_not_count_towards_its_budget() -> None:
     pacer = make(initial=10)
     for _ in range(20):
         run(pacer, records_per_s=50_000, backlog=10**9, fixed_s=0.5)

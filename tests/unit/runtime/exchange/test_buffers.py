@@ -103,7 +103,7 @@ def test_a_channel_says_what_waits() -> None:
     assert channel.is_empty
 
 
-def test_what_was_sent_does_not_change_with_the_channel() -> None:
+def test_sent_buffers_do_not_change_with_the_channel() -> None:
     channel = Channel()
     append = channel.append  # routers keep it for the life of the channel
     append("a")

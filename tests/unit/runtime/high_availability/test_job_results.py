@@ -64,7 +64,7 @@ def test_with_delete_on_commit_a_clean_result_is_gone(place: str) -> None:
     assert results.find(JOB) is None
 
 
-def test_what_was_written_down_first_stays(place: str) -> None:
+def test_the_first_result_of_a_job_is_kept(place: str) -> None:
     """A job that was stopped with a savepoint and fails after it: the next start still publishes what it covers."""
     results = FileJobResults(place, leader=1)
     results.add_dirty(finished())

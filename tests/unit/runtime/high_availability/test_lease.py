@@ -219,7 +219,7 @@ def test_a_program_says_in_its_log_for_whom_it_waits_and_how_long(
     assert "waiting up to 25 s" in caplog.text
 
 
-def test_of_many_at_once_one_leads(tmp_path: Path) -> None:
+def test_one_of_many_concurrent_processes_leads(tmp_path: Path) -> None:
     leases = [LeaderLease(settings_at(tmp_path)) for _ in range(8)]
     start = threading.Barrier(len(leases))
     won = []
@@ -388,7 +388,7 @@ def test_the_options_are_read(tmp_path: Path) -> None:
         ({"high-availability.storageDir": "/ha", "high-availability.cluster-id": "/"}, "expected one name"),
     ],
 )
-def test_what_cannot_work_is_refused_with_a_way_out(values: dict[str, str], message: str) -> None:
+def test_impossible_settings_are_refused_with_a_hint(values: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         HighAvailabilitySettings.from_configuration(
             Configuration({"high-availability.type": "filesystem", **values})

@@ -212,7 +212,7 @@ def test_a_job_restored_at_its_end_runs_no_epoch() -> None:
     assert job.handle(Deployed(has_ended=True)) == (FinishJob(takes_checkpoint=True),)
 
 
-def test_of_a_job_that_was_over_only_output_is_published() -> None:
+def test_a_job_that_had_ended_only_publishes_its_output() -> None:
     job = lifecycle()
     running = EnterStatus(JobStatus.RUNNING, subtasks=ExecutionState.SCHEDULED)
     assert job.handle(Started(0, is_over=True)) == (running, Deploy())

@@ -456,7 +456,7 @@ def test_chains_are_compacted_and_old_files_deleted(tmp_path: Path, monkeypatch:
     assert finished.output[-1] == sum(range(4, 200, 5))
 
 
-def test_a_compaction_that_fails_is_said_and_tried_again(
+def test_a_failed_compaction_is_logged_and_retried(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     failures: list[str] = []
@@ -482,7 +482,7 @@ def test_a_compaction_that_fails_is_said_and_tried_again(
 # --- warnings, progress ---------------------------------------------------------------------------
 
 
-def test_a_warning_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_warning_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     class Counts(MapFunction):
         last: Any = None
 

@@ -106,7 +106,7 @@ def test_subtasks_that_take_turns_want_slots() -> None:
         ({"retried_tasks": 1}, "Spark retried 1 task"),
     ],
 )
-def test_other_causes_are_said(more: dict[str, object], said: str) -> None:
+def test_other_causes_are_shown(more: dict[str, object], said: str) -> None:
     assert said in explain_epoch(epoch(**more), LEVELS).text
 
 

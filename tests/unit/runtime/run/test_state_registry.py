@@ -65,7 +65,7 @@ def test_operator_state_is_kept_until_there_is_a_newer_one() -> None:
     assert {name: size.operator for name, size in registry.sizes().items()} == {"one": 1, "two": 2}
 
 
-def test_what_is_handed_out_is_a_copy() -> None:
+def test_returned_values_are_copies() -> None:
     registry = registry_after(1)
     registry.keyed(A0).clear()
     assert registry.keyed(A0)

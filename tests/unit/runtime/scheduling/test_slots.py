@@ -97,7 +97,7 @@ def test_available_is_what_others_leave() -> None:
     assert SlotPool(manager, "a", lambda: SlotOffer(2)).available()[0] == 0, "an executor has gone"
 
 
-def test_of_an_elastic_offer_other_jobs_take_nothing_away() -> None:
+def test_other_jobs_do_not_reduce_an_elastic_offer() -> None:
     manager = SlotManager()
     manager.take("b", 3, SlotOffer(2, is_elastic=True))
     assert SlotPool(manager, "a", lambda: SlotOffer(2, is_elastic=True)).available()[0] == 2

@@ -22,7 +22,7 @@ def test_a_buffer_with_elements_is_not_a_barrier() -> None:
     assert barrier_in(*data(0, 0, 1)) is None
 
 
-def test_what_follows_a_barrier_waits_for_the_barriers_of_the_others() -> None:
+def test_records_after_a_barrier_wait_for_the_other_barriers() -> None:
     alignment = Alignment([(0, 0), (0, 1)])
     assert not alignment.holds(*data(0, 0, 1))
     assert not alignment.arrive(barrier(0, 0, 5))

@@ -120,7 +120,7 @@ def test_without_the_option_there_are_none() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_what_comes_out_is_the_same_with_markers_and_with_failures(seed: int) -> None:
+def test_output_is_the_same_with_latency_markers_and_failures(seed: int) -> None:
     plain = run(numbers, parallelism=3, max_records=7).output
     marked = run(
         numbers,

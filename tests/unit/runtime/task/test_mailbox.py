@@ -90,7 +90,7 @@ def test_the_reader_reads_ahead_of_an_unaligned_checkpoint_until_its_barrier_has
     assert mailbox.is_over_limit
 
 
-def test_what_waits_and_what_comes_before_the_barrier_is_recorded() -> None:
+def test_waiting_records_and_those_before_the_barrier_are_recorded() -> None:
     recorded: list[Recorder] = []
     mailbox = Mailbox(1000, level=1, on_recorded=recorded.append)
     mailbox.put_buffer(barrier(3))
@@ -138,7 +138,7 @@ def test_the_end_of_input_wakes_whoever_waits_once() -> None:
     assert mailbox.is_disconnected
 
 
-def test_what_the_input_cannot_be_read_for_is_raised_by_the_loop() -> None:
+def test_errors_while_reading_input_are_raised_by_the_loop() -> None:
     mailbox = Mailbox(1)
     mailbox.end_input(OSError("gone"))
     with pytest.raises(OSError, match="gone"):

@@ -29,7 +29,7 @@ def test_nothing_waits_in_an_empty_outbox(clock: list[float]) -> None:
     assert box.waiting() == (0, 0, 0.0)
 
 
-def test_what_is_not_taken_waits(clock: list[float]) -> None:
+def test_buffers_that_are_not_taken_wait(clock: list[float]) -> None:
     box = Outbox()
     box.put(0, bytes(ROOM_BYTES // 4))
     box.put(1, bytes(ROOM_BYTES // 4))

@@ -78,7 +78,7 @@ def test_a_new_run_removes_the_copies_of_the_one_before(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("who", ["the next driver", "the next worker"])
-def test_what_a_killed_job_has_left_is_removed_by(who: str, tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_job_are_removed_by(who: str, tmp_path: Path) -> None:
     left = tmp_path / "headrace-left"
     HeldDirectory(str(left), Owner.here("state files", job_id="ab" * 16)).let_go()
     old = left.stat().st_mtime - 3600
@@ -109,7 +109,7 @@ def test_a_driver_makes_no_directory_where_its_host_has_no_such_place(tmp_path: 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_renewed_and_gone_is_held_again(tmp_path: Path) -> None:
+def test_a_renewed_directory_that_is_gone_is_created_again(tmp_path: Path) -> None:
     settings = TaskSettings(scratch_name="run", scratch_parent=str(tmp_path))
     copy_directory(settings, "first", "op", "0-of-1")
     (directory,) = scratch_directories(settings)

@@ -154,7 +154,7 @@ def test_event_time_is_looked_at_for_a_sink_that_waits_for_it():
     assert needs_event_time(waiting, waiting.vertices[SCAN].vertex_id)
 
 
-def test_what_scans_have_reached_is_what_follows_will_get():
+def test_operators_get_the_time_that_scans_have_reached():
     graph = job()
     scan, node, sink = (vertex.vertex_id for vertex in graph.vertices)
     assert next_watermarks(graph, graph.vertices, {scan: 4}) == {scan: 4, node: 4, sink: 4}

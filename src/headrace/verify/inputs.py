@@ -6,7 +6,7 @@ import pickle
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -87,21 +87,7 @@ def _read(source: Source, max_records: int) -> list[InputRecord]:
             before = len(records)
             coordinator.plan(max_records - len(records), 0, frozenset())
             planned = coordinator.standing[0]
-            finished: set[str] = set()
-            for piece in planned.slices:
-                room = max_records - len(records)
-                if room <= 0:
-                    break
-                for batch in reader.read(replace(piece, max_records=room)):
-                    times = batch.timestamps or [None] * len(batch)
-                    records += [
-                        InputRecord(len(records) + at, piece.split.split_id, value, time)
-                        for at, (value, time) in enumerate(zip(batch.values, times, strict=True))
-                    ]
-                split_id = piece.split.split_id
-                if reader.progress().is_finished:
-                    finished.add(split_id)
-                coordinator.advance(0, {split_id: reader.progress()}, has_ended=False, now_ms=0)
+            finished = _read_slices(planned.slices, reader, coordinator, records, max_records)
             has_ended = not planned.may_get_more_splits and planned.open_splits <= finished
             now = time.monotonic()
             if len(records) > before:
@@ -116,6 +102,32 @@ def _read(source: Source, max_records: int) -> list[InputRecord]:
         reader.close()
         coordinator.close()
     return records[:max_records]
+
+
+def _read_slices(
+    slices: Iterable[Slice],
+    reader: SourceReader,
+    coordinator: SourceCoordinator,
+    records: list[InputRecord],
+    max_records: int,
+) -> set[str]:
+    """Append the records of slices until there are enough; return the splits that were read to their end."""
+    finished: set[str] = set()
+    for piece in slices:
+        room = max_records - len(records)
+        if room <= 0:
+            break
+        split_id = piece.split.split_id
+        for batch in reader.read(replace(piece, max_records=room)):
+            times = batch.timestamps or [None] * len(batch)
+            records += [
+                InputRecord(len(records) + at, split_id, value, time)
+                for at, (value, time) in enumerate(zip(batch.values, times, strict=True))
+            ]
+        if reader.progress().is_finished:
+            finished.add(split_id)
+        coordinator.advance(0, {split_id: reader.progress()}, has_ended=False, now_ms=0)
+    return finished
 
 
 def with_inputs(

@@ -172,3 +172,29 @@ def test_keys_of_json_are_there_and_differ(env: EnvironmentFactory, rows: str, m
     t_env = StreamTableEnvironment.create(env(parallelism=1), EnvironmentSettings.in_batch_mode())
     with pytest.raises(JobExecutionError, match=message):
         list(t_env.execute_sql(f"SELECT JSON_OBJECTAGG(k VALUE v) FROM (VALUES {rows}) AS t(k, v)").collect())
+
+
+def test_a_format_from_a_column_gives_null_where_it_does_not_fit(env: EnvironmentFactory) -> None:
+    expected = {
+        "%d %s": "65 abc",
+        "%2$.2s": "ab",
+        "%-5d|": "65   |",
+        "%05d": "00065",
+        "%c%%": "A%",
+        "%5%|%,d": "    %|65",
+        "%S %<s": "65 65",
+        "none": "none",
+        "%s %d": None,
+        "%3$s": None,
+        "%": None,
+        "%<s": None,
+        "%-d": None,
+        "%.1d": None,
+        "%tY": None,
+        "%e": None,
+    }
+    t_env = StreamTableEnvironment.create(env(parallelism=1))
+    formats = ", ".join(f"('{each}')" for each in expected)
+    query = f"SELECT f, PRINTF(f, 65, 'abc') FROM (VALUES {formats}, (CAST(NULL AS STRING))) AS v(f)"
+    with t_env.execute_sql(query).collect() as found:
+        assert {row[0]: row[1] for row in found} == {**expected, None: None}

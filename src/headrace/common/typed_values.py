@@ -21,6 +21,7 @@ from headrace.common.typeinfo import (
     BasicType,
     BasicTypeInfo,
     DateTypeInfo,
+    DurationTypeInfo,
     ExternalTypeInfo,
     ListTypeInfo,
     MapTypeInfo,
@@ -309,6 +310,7 @@ _MAKERS: Final[dict[type, Callable[[Any], Conform | None]]] = {
     TimestampTypeInfo: lambda _: _instances(
         "SQL_TIMESTAMP", "a datetime.datetime", (datetime.datetime, Instant)
     ),
+    DurationTypeInfo: lambda _: _instances("INTERVAL", "a datetime.timedelta", datetime.timedelta),
     PrimitiveArrayTypeInfo: _array,
     BasicArrayTypeInfo: _array,
     ObjectArrayTypeInfo: _array,

@@ -32,6 +32,7 @@ from headrace.formats._scalars import (
     checked_int,
     instant_text,
     limits,
+    milliseconds_of,
     naive_utc,
     temporal_kind,
     without_zeros,
@@ -222,6 +223,8 @@ def _decimal(value: Any) -> Decimal:
 
 
 def _temporal_writer(kind: str, timestamp_format: str) -> Writer:
+    if kind == "interval":
+        return milliseconds_of
     end = "Z" if timestamp_format == "RFC-3339" else ""
     if kind == "date":
         return lambda value: value.isoformat()

@@ -18,6 +18,7 @@ from headrace.common.typeinfo import (
     BasicType,
     BasicTypeInfo,
     DateTypeInfo,
+    DurationTypeInfo,
     LocalTimeTypeInfo,
     TimestampTypeInfo,
     TimeTypeInfo,
@@ -114,13 +115,15 @@ def read_float(text: str) -> float:
 
 
 def temporal_kind(type_info: TypeInformation) -> str | None:
-    """Return `date`, `time` or `timestamp` for the types of these, else None."""
+    """Return `date`, `time`, `timestamp` or `interval` for the types of these, else None."""
     if isinstance(type_info, DateTypeInfo):
         return "date"
     if isinstance(type_info, TimeTypeInfo):
         return "time"
     if isinstance(type_info, TimestampTypeInfo):
         return "timestamp"
+    if isinstance(type_info, DurationTypeInfo):
+        return "interval"
     if isinstance(type_info, LocalTimeTypeInfo):
         (time_type,) = type_info._parts()
         kinds = {_LocalTime.LOCAL_DATE: "date", _LocalTime.LOCAL_TIME: "time"}
@@ -165,6 +168,19 @@ def _read_time(text: str) -> datetime.time:
     return datetime.time.fromisoformat(text.strip()).replace(tzinfo=None)
 
 
+def interval_of(milliseconds: int) -> datetime.timedelta:
+    """Return an interval: formats have its milliseconds, as in Flink."""
+    try:
+        return datetime.timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        raise ValueError(f"{milliseconds} milliseconds are more than an INTERVAL can have") from None
+
+
+def milliseconds_of(interval: datetime.timedelta) -> int:
+    """Return what formats write for an interval."""
+    return interval // datetime.timedelta(milliseconds=1)
+
+
 def _read_instant(text: str) -> Instant:
     micros = (read_timestamp(text) - _EPOCH) // datetime.timedelta(microseconds=1)
     return Instant(micros // 1_000_000, micros % 1_000_000 * 1000)
@@ -174,6 +190,7 @@ _TEMPORAL_READERS: dict[str, FromText] = {
     "date": lambda text: datetime.date.fromisoformat(text.strip()),
     "time": _read_time,
     "timestamp": read_timestamp,
+    "interval": lambda text: interval_of(read_integer(text)),
 }
 _BASIC_READERS: dict[BasicType, FromText] = {
     BasicType.STRING: str,
@@ -217,4 +234,6 @@ def write_scalar(value: Any) -> str:
         return value.isoformat()
     if isinstance(value, Instant):
         return instant_text(value)
+    if isinstance(value, datetime.timedelta):
+        return str(milliseconds_of(value))
     return str(value)

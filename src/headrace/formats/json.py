@@ -17,6 +17,7 @@ from headrace.common.typed_text import double_text
 from headrace.common.typeinfo import (
     BasicType,
     BasicTypeInfo,
+    DurationTypeInfo,
     ExternalTypeInfo,
     MapTypeInfo,
     PickledBytesTypeInfo,
@@ -42,6 +43,7 @@ from headrace.formats._json_writers import (
 from headrace.formats._scalars import (
     checked_int,
     finite_float,
+    interval_of,
     limits,
     read_decimal,
     read_float,
@@ -484,6 +486,8 @@ def _scalar_reader(type_info: TypeInformation) -> Reader:
     from_text = reader_of(type_info)
     if from_text is None:
         raise JobDefinitionError(f"JSON: cannot read values of type {type_info.summary()}")
+    if isinstance(type_info, DurationTypeInfo):
+        return lambda node: interval_of(int(_number(node, read_integer)))
     if not isinstance(type_info, BasicTypeInfo):
         return _from_text_only(from_text)
     basic = type_info.basic_type

@@ -2,7 +2,8 @@
 
 Java gets the end of a pipe instead of our own standard error. So its lines come out whole and wherever
 `sys.stderr` leads at that moment, beside the progress display of the command line. Its greetings do not come out at
-all, nor does what PySpark says about workers that were interrupted with their epoch. What functions print and log in
+all, nor does what PySpark says about workers that were interrupted with their epoch, and Java about threads that Spark
+has already stopped. What functions print and log in
 workers takes the same way: Spark sends it there. The file gets everything; of what functions log, the terminal gets
 warnings and worse.
 """
@@ -36,6 +37,11 @@ _TRACEBACK_BODY: Final = re.compile(r"\s|$")
 _TRACEBACK_LINK: Final = re.compile(
     r"During handling of the above exception|The above exception was the direct cause|\s*$"
 )
+#: Java says that a thread had something to do for others that have ended: Spark was stopped in the middle of tasks.
+_STOPPED_POOL: Final = re.compile(
+    r'(Exception in thread ".*" )?java\.util\.concurrent\.RejectedExecutionException: .*\[(Shutting down|Terminated)\b'
+)
+_JAVA_TRACE: Final = re.compile(r"\s+(at |\.\.\. \d+ more|Suppressed: )|Caused by: ")
 
 
 def quiet_gateway_log() -> None:
@@ -53,6 +59,7 @@ class NoiseFilter:
 
     def __init__(self) -> None:
         self._is_in_noise = False
+        self._is_in_java_trace = False
         #: The traceback has come to its error; another one may hang on to it.
         self._is_at_its_end = False
         #: The first line of a traceback, until the next one says whose it is.
@@ -61,6 +68,11 @@ class NoiseFilter:
     def passed(self, line: str) -> list[str]:
         """Return the lines to show now that this one has come; lines are to be given in order."""
         held, self._held = self._held, []
+        self._is_in_java_trace = bool(
+            _STOPPED_POOL.match(line) or (self._is_in_java_trace and _JAVA_TRACE.match(line))
+        )
+        if self._is_in_java_trace:
+            return held
         if _INTERRUPTED_WORKER.match(line) or (held and _IN_DAEMON.match(line)):
             self._is_in_noise, self._is_at_its_end = True, False
             return []

@@ -107,7 +107,11 @@ def _read_files(
     bad = BadRecords.of(read, stored)
     # Names of directories are read as they are: one of them stands for NULL, whatever the type of the column is.
     named = tuple(
-        replace(column, spark_type="string") if column.name in read.partition_keys else column
+        replace(column, spark_type="string")
+        if column.name in read.partition_keys
+        else replace(column, spark_type="bigint")
+        if _is_interval_as_number(column, read)
+        else column
         for column in stored
     )
     reader, columns = session.read.format(read.format).options(**read.options), ddl(named, has_kinds=False)
@@ -131,7 +135,16 @@ def _item(column: StepColumn, read: FileRead, bad: BadRecords | None) -> str:
         return f"CAST({read.metadata[column.name]} AS {column.spark_type}) AS {name}"
     if column.name in read.partition_keys:
         return f"{_partition_value(column, read.no_value)} AS {name}"
+    if _is_interval_as_number(column, read):
+        day = 86_400_000
+        seconds = f"CAST({name} % {day} AS DECIMAL(18, 6)) / 1000"
+        return f"make_dt_interval(CAST({name} DIV {day} AS INT), 0, 0, {seconds}) AS {name}"
     return name if bad is None else f"{bad.value_of(column)} AS {name}"
+
+
+def _is_interval_as_number(column: StepColumn, read: FileRead) -> bool:
+    """Whether files have an interval as its milliseconds, as Flink writes it."""
+    return read.format in ("json", "csv") and pa.types.is_duration(column.arrow)
 
 
 def _partition_value(column: StepColumn, no_value: str) -> str:

@@ -7,6 +7,7 @@ from headrace.common.typeinfo import (
     BasicType,
     BasicTypeInfo,
     DateTypeInfo,
+    DurationTypeInfo,
     ExternalTypeInfo,
     ListTypeInfo,
     LocalTimeTypeInfo,
@@ -22,6 +23,7 @@ from headrace.common.typeinfo import (
 )
 from headrace.errors import UnsupportedFeatureError
 from headrace.types import DataTypes, logical
+from headrace.types.intervals import DayTimeIntervalType, YearMonthIntervalType
 from headrace.types.logical import DataType, RowType
 
 __all__ = ["data_type", "row_type_information", "type_information"]
@@ -44,6 +46,8 @@ _PLAIN = {
     logical.TimeType: Types.SQL_TIME,
     logical.TimestampType: Types.SQL_TIMESTAMP,
     logical.LocalZonedTimestampType: Types.SQL_TIMESTAMP,
+    YearMonthIntervalType: Types.INT,
+    DayTimeIntervalType: DurationTypeInfo,
 }
 
 
@@ -116,6 +120,8 @@ def data_type(type_info: TypeInformation) -> DataType:  # noqa: PLR0911 - a case
             return DataTypes.TIME()
         case TimestampTypeInfo():
             return DataTypes.TIMESTAMP(6)
+        case DurationTypeInfo():
+            return DataTypes.INTERVAL(DataTypes.DAY(), DataTypes.SECOND(6))
         case LocalTimeTypeInfo():
             return _LOCAL_TIMES[type_info._time_type]
         case PrimitiveArrayTypeInfo() if type_info.element_type == Types.BYTE():

@@ -244,6 +244,8 @@ def sweep(parents: Iterable[str]) -> list[str]:
         try:
             if _sweep_one(path):
                 swept.append(path)
+        except FileNotFoundError:
+            continue  # its owner, which has just let go of it, is removing it
         except OSError as error:
             _log.warning("leftover directory %s could not be removed: %s", path, error)
     if swept:

@@ -140,3 +140,15 @@ def test_types_that_cannot_be_made_up_are_refused() -> None:
             row_type(b=DataTypes.BOOLEAN()),
             {"fields.b.kind": "sequence", "fields.b.start": "1", "fields.b.end": "2"},
         )
+
+
+def test_intervals_are_months_and_milliseconds_within_their_range() -> None:
+    fields = {
+        "m": DataTypes.INTERVAL(DataTypes.YEAR(), DataTypes.MONTH()),
+        "d": DataTypes.INTERVAL(DataTypes.DAY(), DataTypes.SECOND(3)),
+        "any": DataTypes.INTERVAL(DataTypes.SECOND(3)),
+    }
+    found = rows(fields, {"fields.m.max": "2", "fields.d.min": "-1", "fields.d.max": "1"})
+    assert {row.m for row in found} == {0, 1, 2}
+    assert {row.d for row in found} == {timedelta(milliseconds=each) for each in (-1, 0, 1)}
+    assert max(row.any for row in found) > timedelta(days=10_000)

@@ -25,7 +25,6 @@ def sql_of(call: str) -> str:
         "PRINTF('%s %2$5.1f %<s %3$d %%', s, d, id)",
         "PRINTF('%x %n', id)",
         "PRINTF('none')",
-        "PRINTF(s, id)",
     ],
 )
 def test_values_that_fit_are_formatted(call: str) -> None:
@@ -43,3 +42,14 @@ def test_a_wrong_format_is_null(pattern: str) -> None:
 )
 def test_a_value_of_another_type_is_null_unless_it_is_null(pattern: str, column: str) -> None:
     assert f"IF(`{column}` IS NULL, format_string(" in sql_of(f"PRINTF('{pattern}', {column})")
+
+
+def test_a_format_of_a_column_is_checked_for_each_row() -> None:
+    sql = sql_of("PRINTF(s, id)")
+    assert "THEN format_string(__f, `id`) END" in sql
+    assert "forall(regexp_extract_all(__f, " in sql
+
+
+@pytest.mark.parametrize("pattern", ["%-d", "%05s", "%+ d", "%#d", "%0-5d", "%<s", "% s", "%-%", "%00d"])
+def test_flags_that_java_refuses_are_null(pattern: str) -> None:
+    assert "format_string" not in sql_of(f"PRINTF('{pattern}', id)")

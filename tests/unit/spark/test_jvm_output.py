@@ -129,6 +129,29 @@ Traceback (most recent call last):
     assert shown == lines[4:]
 
 
+def test_threads_that_spark_has_stopped_are_no_news():
+    noise = NoiseFilter()
+    rejected = (
+        "java.util.concurrent.RejectedExecutionException: Task org.apache.spark.scheduler.TaskResultGetter$$anon$3@1b2 "
+        "rejected from java.util.concurrent.ThreadPoolExecutor@5f[{}, pool size = 1, active threads = 1]"
+    )
+    lines = [
+        "before",
+        'Exception in thread "dispatcher-CoarseGrainedScheduler" ' + rejected.format("Shutting down"),
+        "\tat java.base/java.util.concurrent.ThreadPoolExecutor$AbortPolicy.rejectedExecution(Unknown Source)",
+        "\tat org.apache.spark.scheduler.TaskSchedulerImpl.statusUpdate(TaskSchedulerImpl.scala:788)",
+        "Caused by: java.lang.IllegalStateException: stopped",
+        "\t... 12 more",
+        rejected.format("Terminated"),
+        "\tat java.base/java.lang.Thread.run(Unknown Source)",
+        "after",
+        'Exception in thread "main" ' + rejected.format("Running"),
+        "\tat a.Program.of.somebody(Program.java:5)",
+    ]
+    shown = [shown for line in lines for shown in noise.passed(line)] + noise.rest()
+    assert shown == ["before", *lines[8:]], "a pool that is busy is another matter"
+
+
 def test_the_log_gets_every_line(log: Path):
     forward(GREETINGS.encode(), b"in worker: 1\n", to=io.StringIO(), is_silent=True)
 

@@ -5,7 +5,9 @@ from decimal import Decimal
 
 import pytest
 
+from headrace.common import Row
 from headrace.errors import SqlValidationError, UnsupportedFeatureError
+from headrace.table import EnvironmentSettings, TableEnvironment
 from headrace.table.expression import JsonOnNull, JsonQueryWrapper, JsonType, TimeIntervalUnit, TimePointUnit
 from headrace.table.expressions import (
     and_,
@@ -161,3 +163,17 @@ def test_over_windows_are_clauses_of_sql():
     assert ordered.preceding(UNBOUNDED_RANGE).alias("w")._sql(SHOWN) == (
         "(PARTITION BY `a` ORDER BY `ts` RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
     )
+
+
+def test_the_fields_of_a_row_become_columns() -> None:
+    inner = DataTypes.ROW([DataTypes.FIELD("a", DataTypes.STRING()), DataTypes.FIELD("b", DataTypes.INT())])
+    kinds = DataTypes.ROW([DataTypes.FIELD("id", DataTypes.INT()), DataTypes.FIELD("r", inner)])
+    t_env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+    table = t_env.from_elements([(1, Row("x", 2))], kinds)
+    assert table.select(col("id").flatten, col("r").flatten).get_schema().get_field_names() == [
+        "id",
+        "r$a",
+        "r$b",
+    ]
+    with pytest.raises(SqlValidationError, match="flatten makes several columns"):
+        table.select(col("r").flatten.is_null)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -98,6 +99,22 @@ def test_a_directory_of_a_killed_process_is_swept_at_once(tmp_path: Path, path: 
         assert verdicts(tmp_path) == {"headrace-run": DirectoryVerdict.LEFTOVER}
         assert sweep([str(tmp_path)]) == [path]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_that_its_owner_removes_meanwhile_is_nothing_to_warn_of(
+    tmp_path: Path, path: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with holder(path) as process:
+        kill(process)
+    remove = shutil.rmtree
+
+    def removed_twice(directory: str) -> None:
+        remove(directory)
+        remove(directory)
+
+    monkeypatch.setattr(host_directories.shutil, "rmtree", removed_twice)
+    assert sweep([str(tmp_path)]) == []
+    assert not caplog.records
 
 
 def test_a_directory_is_kept_while_any_of_its_processes_lives(tmp_path: Path, path: str) -> None:

@@ -22,6 +22,7 @@ from headrace.common.typeinfo.factory import Types
 from headrace.common.typeinfo.opaque import ExternalTypeInfo, PickledBytesTypeInfo
 from headrace.common.typeinfo.temporal import (
     DateTypeInfo,
+    DurationTypeInfo,
     LocalTimeTypeInfo,
     SqlTimeTypeInfo,
     TimestampTypeInfo,
@@ -33,6 +34,7 @@ __all__ = [
     "BasicType",
     "BasicTypeInfo",
     "DateTypeInfo",
+    "DurationTypeInfo",
     "ExternalTypeInfo",
     "InstantTypeInfo",
     "ListTypeInfo",

@@ -71,6 +71,22 @@ class TimeTypeInfo(TypeInformation):
         return None if t is None else (_EPOCH + t * _MICROSECOND).time()
 
 
+class DurationTypeInfo(TypeInformation):
+    """The type of `datetime.timedelta`, the intervals of tables; internally microseconds. PyFlink has none."""
+
+    def need_conversion(self) -> bool:
+        """Return True: values are converted between Python and their stored form."""
+        return True
+
+    def to_internal_type(self, obj: datetime.timedelta | None) -> int | None:
+        """Return the microseconds of the span."""
+        return None if obj is None else obj // _MICROSECOND
+
+    def from_internal_type(self, obj: int | None) -> datetime.timedelta | None:
+        """Return the span of so many microseconds."""
+        return None if obj is None else obj * _MICROSECOND
+
+
 class TimestampTypeInfo(TypeInformation):
     """The type of `datetime.datetime`; internally microseconds since the epoch. No zone means UTC."""
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from headrace.config.table_options import TableOptions
 from headrace.types import logical
+from headrace.types.intervals import DayTimeIntervalType, YearMonthIntervalType
 from headrace.types.logical import DataType, RowType
 
 __all__ = ["BITS", "GeneratedField", "Generated", "read_generated"]
@@ -26,6 +27,8 @@ _DEFAULT_RATE: Final = 10_000
 _DEFAULT_LENGTH: Final = 100
 _DEFAULT_ELEMENTS: Final = 3
 _MILLI: Final = timedelta(milliseconds=1)
+#: The limits of intervals in their units: months as in Flink, and the milliseconds that microseconds can have.
+_SPANS: Final = {YearMonthIntervalType: (0, 120_000), DayTimeIntervalType: (-(2**63 // 1000), 2**63 // 1000)}
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class GeneratedField:
         type: Of its values.
         sequence: The first and the last value, if values are counted instead of random.
         null_rate: The share of values that are NULL.
-        least: The lowest random number; None: what the type allows.
+        least: The lowest random number, of intervals months or milliseconds; None: what the type allows.
         most: The highest.
         length: Of texts, bytes, arrays and maps.
         is_varying: Whether texts and bytes may be shorter than that.
@@ -114,6 +117,11 @@ def _random(
             half = 1 << BITS[type(data_type)] - 1
             least, most = options.integer(f"{key}.min"), options.integer(f"{key}.max")
             least, most = -half if least is None else least, half - 1 if most is None else most
+            return _ordered(options, GeneratedField(path, data_type, None, null_rate, least, most))
+        case YearMonthIntervalType() | DayTimeIntervalType():
+            least, most = options.integer(f"{key}.min"), options.integer(f"{key}.max")
+            lowest, highest = _SPANS[type(data_type)]
+            least, most = lowest if least is None else least, highest if most is None else most
             return _ordered(options, GeneratedField(path, data_type, None, null_rate, least, most))
         case logical.FloatType() | logical.DoubleType() | logical.DecimalType():
             bounds = options.number(f"{key}.min"), options.number(f"{key}.max")

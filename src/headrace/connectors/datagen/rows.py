@@ -20,6 +20,7 @@ from headrace.connectors.datagen.fields import BITS, Generated, GeneratedField, 
 from headrace.connectors.datagen.source import DataGeneratorSource
 from headrace.errors import ConfigurationError, HeadraceError, UnsupportedFeatureError
 from headrace.types import logical
+from headrace.types.intervals import DayTimeIntervalType, YearMonthIntervalType
 from headrace.types.logical import RowType
 
 #: From an index and the time of the plan, in ms, to a value.
@@ -156,8 +157,10 @@ def _sequence(field: GeneratedField, start: int) -> _Make:
 
 def _random(field: GeneratedField, seed: int) -> _Make:
     kind, salt = field.type, _salt(seed, field.key)
-    if type(kind) in BITS:
+    if type(kind) in BITS or isinstance(kind, YearMonthIntervalType):
         return _random_whole(field, salt)
+    if isinstance(kind, DayTimeIntervalType):
+        return _random_span(field, salt)
     match kind:
         case logical.FloatType() | logical.DoubleType():
             top = 3.4028234663852886e38 if isinstance(kind, logical.FloatType) else 1.7976931348623157e308
@@ -186,6 +189,11 @@ def _random(field: GeneratedField, seed: int) -> _Make:
 
 def _range(field: GeneratedField, top: float) -> tuple[float, float]:
     return -top if field.least is None else field.least, top if field.most is None else field.most
+
+
+def _random_span(field: GeneratedField, salt: int) -> _Make:
+    make = _random_whole(field, salt)
+    return lambda index, now: timedelta(milliseconds=make(index, now))
 
 
 def _random_whole(field: GeneratedField, salt: int) -> _Make:

@@ -11,6 +11,7 @@ import zlib
 from headrace.connectors.datagen.fields import BITS, GeneratedField
 from headrace.errors import UnsupportedFeatureError
 from headrace.types import logical
+from headrace.types.intervals import DayTimeIntervalType, YearMonthIntervalType
 from headrace.types.logical import RowType, quote_name
 
 __all__ = ["field_sql"]
@@ -46,7 +47,7 @@ def _unit(seed: str) -> str:
 
 def _random(field: GeneratedField) -> str:
     kind, seed = field.type, _seed(field)
-    if type(kind) in BITS:
+    if type(kind) in BITS or isinstance(kind, YearMonthIntervalType | DayTimeIntervalType):
         return _whole(field)
     match kind:
         case logical.FloatType() | logical.DoubleType() | logical.DecimalType():
@@ -76,7 +77,10 @@ def _whole(field: GeneratedField) -> str:
     seed, width = _seed(field), field.most - field.least + 1
     if width >= 2**63:
         return _hash(seed)
-    return f"CAST({field.least}L + pmod({_hash(seed)}, {width}L) AS {field.type.spark_name()})"
+    number = f"{field.least}L + pmod({_hash(seed)}, {width}L)"
+    if isinstance(field.type, DayTimeIntervalType):
+        return f"make_dt_interval(0, 0, 0, 0.001) * ({number})"
+    return f"CAST({number} AS {field.type.spark_name()})"
 
 
 def _text(field: GeneratedField, *, is_text: bool) -> str:

@@ -71,7 +71,7 @@ class FirstByTimeOperator:
         waiting, seen = state[_WAITING], state[_SEEN]
         given = inputs.get(0)
         late = 0
-        rows = None
+        rows: pa.Table | None = None
         replaced = np.empty(0, np.int64)
         if given is not None and given.num_rows:
             is_late = numbers(given, self._time) <= time.before

@@ -15,7 +15,7 @@ def find_job_recording(job: str, address: str | None, properties: dict[str, str]
     """Return the recording at a path, or of a running job.
 
     Raises:
-        ClusterError: If it is no path, and the cluster does not answer or has no such job.
+        ClusterError: If it is not a path, and the cluster does not answer or has no such job.
         StateError: If there is none.
     """
     from headrace.errors import ClusterError, StateError

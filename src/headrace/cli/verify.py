@@ -34,7 +34,7 @@ _OWN_OPTIONS = ("records", "key", "only_last", "ignored", "keeps_parallelism", "
 
 
 class _Verified(BaseException):
-    """Ends the program behind its first `execute()`; no `except Exception` of the program is in the way."""
+    """Ends the program after its first `execute()`; no `except Exception` of the program is in the way."""
 
     def __init__(self, result: VerifyResult, job: JobGraph) -> None:
         super().__init__(result)

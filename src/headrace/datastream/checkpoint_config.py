@@ -152,7 +152,7 @@ class CheckpointConfig(OlderMethods):
         return self._set(checkpointing.UNALIGNED, enabled)
 
     def disable_unaligned_checkpoints(self) -> Self:
-        """Keep barriers behind the records before them."""
+        """Keep barriers after the records before them."""
         return self.enable_unaligned_checkpoints(False)
 
     def set_aligned_checkpoint_timeout(self, alignment_timeout: Duration) -> Self:

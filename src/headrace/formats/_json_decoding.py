@@ -1,4 +1,4 @@
-"""JSON messages as Python objects, before a declared type decides what becomes of them."""
+"""JSON messages as Python objects, before a declared type decides what happens to them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ TOO_DEEP: Final = "expected JSON: it is nested too deeply"
 
 
 class JsonDecoding(Enum):
-    """Which of Flink's decoders decides what becomes of a value that is not of the type of its column."""
+    """Which of Flink's decoders decides what happens to a value that is not of the type of its column."""
 
     #: That of PyFlink's DataStream API.
     STREAM = "stream"
     #: That of tables, which goes through a message word by word: a number becomes the STRING that stands there.
     WORDS = "words"
     #: The one before it, which makes a tree of a message first: a number becomes a STRING as Java writes a DOUBLE, and
-    #: what is no string is no BYTES, and what is no object an empty MAP.
+    #: what is not a string is not BYTES, and what is not an object is an empty MAP.
     TREE = "tree"
 
 

@@ -303,7 +303,7 @@ def reader_for(
         type_info: The type.
         fail_on_missing: Whether a field that is missing is an error.
         is_lenient: Whether what is wrong within a message becomes None.
-        decoding: What becomes of a value of another type.
+        decoding: What happens to a value of another type.
 
     Raises:
         JobDefinitionError: The type cannot be read from JSON.
@@ -462,7 +462,7 @@ def _read_decimal_of_tree(node: Any) -> Decimal:
 
 
 def _whole_reader(basic: BasicType) -> Reader:
-    """Make what reads whole numbers only: wider types drop what is behind the point."""
+    """Make what reads whole numbers only: wider types drop what is after the point."""
     return lambda node: checked_int(read_integer(text_of(node)), basic)
 
 

@@ -1,4 +1,4 @@
-"""Which job has slots of which executor, as an account: Spark chooses the executor of a task in every epoch anew."""
+"""Which job has slots of which executor, as an account: Spark chooses executors for tasks in every epoch."""
 
 from __future__ import annotations
 

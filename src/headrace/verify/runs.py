@@ -290,7 +290,7 @@ class _Run:
                 continue
             return
         self._job.cancel()
-        with suppress(Exception):  # it is known that it failed; while it goes on, it writes files
+        with suppress(Exception):  # it is known that it failed; while it continues, it writes files
             self._job.result_future().result(_CANCELLING_S)
         raise RunTimeoutError(f"the run does not end: it read no records for {self._most_s:.0f} s")
 

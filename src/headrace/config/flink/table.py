@@ -29,7 +29,7 @@ _TYPES: Final[dict[str, Any]] = {
 
 
 def answer_to(key: str) -> tuple[Answer, str] | None:
-    """Return what becomes of a key of Flink's, with what follows the prefix of its rule; None if Flink has no such key.
+    """Return what happens to a key of Flink's, with what follows the prefix of its rule; None if Flink has no such key.
 
     A rule for a prefix stands for the keys that Flink documents, so that misspelt ones are not taken for them. Where it
     documents none by name, such as settings of Hadoop's, all names pass.

@@ -134,7 +134,7 @@ def read_in_transaction(
 
     Args:
         options: Where the database is.
-        work: Reads. If the database was away, it is called again, and has to go on where it was.
+        work: Reads. If the database was away, it is called again, and has to continue where it was.
         max_retries: How often to connect again before something more is read.
         what: For messages.
         sleep: Waits.

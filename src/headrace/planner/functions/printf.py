@@ -128,7 +128,7 @@ def _checked(pattern: str, types: list[t.DataType], values: list[str]) -> str:
 
 
 def _accepted(place: int, data_type: t.DataType, value: str) -> str:
-    """Write the array of the ways in which a value can be shown, each behind the value's place."""
+    """Write the array of the ways in which a value can be shown, each after the value's place."""
 
     def ways(kinds: str) -> str:
         return "array(" + ", ".join(f"'{place}{kind}'" for kind in kinds) + ")"

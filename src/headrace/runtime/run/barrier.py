@@ -1,4 +1,4 @@
-"""What `LiveRun` knows of a barrier that is under way, and of the regions that it passes through."""
+"""What `LiveRun` knows about a barrier that is under way, and the regions that it passes through."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Barrier:
     started_ms: int
     #: Whether it may overtake records, and after how long; None if not.
     overtakes_after_ms: int | None
-    #: Whether sources wait behind it until the run is told to go on.
+    #: Whether sources wait after it until the run is told to continue.
     holds_sources: bool
     #: Whether a region has failed and does not run yet; guarded by the lock of the feeder.
     is_interrupted: bool = False
@@ -49,7 +49,7 @@ class Barrier:
     source_snapshots: dict[str, bytes] = field(default_factory=dict)
 
     def has_passed(self, region: Region, acknowledged: Collection[SubtaskId]) -> bool:
-        """Whether a region's sources may go on, given who has acknowledged it.
+        """Whether a region's sources may continue, given who has acknowledged it.
 
         What a barrier that overtakes has in front of it is known when all subtasks of the region have answered.
         """

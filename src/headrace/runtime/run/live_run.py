@@ -494,7 +494,7 @@ class LiveRun(JobRun):
             feeder.release(passed)
 
     def _acknowledged(self) -> None:
-        """Let sources go on if a region has failed: those behind the barrier need not wait until it runs again.
+        """Let sources continue if a region has failed: those after the barrier need not wait until it runs again.
 
         A slow region may reach the barrier long after another one has failed.
         """

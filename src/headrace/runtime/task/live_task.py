@@ -49,7 +49,7 @@ class LiveTask(StreamTask):
     records_taken = 0
     #: Records that the source has read in this epoch.
     _records_read = 0
-    #: When to ask for watermarks between two pieces of the input; anew in each epoch, which may be replayed alone.
+    #: When to ask for watermarks between two pieces of the input; set in each epoch, which may be replayed alone.
     _ask_at = 0.0
 
     def __init__(
@@ -64,7 +64,7 @@ class LiveTask(StreamTask):
     ) -> None:
         #: How often the region was started before.
         self._region_attempt = attempt
-        #: By edge; what was learned of records counts behind a barrier, too.
+        #: By edge; what was learned of records counts after a barrier, too.
         self._buffer_sizes: dict[int, BufferSize] = {}
         trace = trace or make_trace(settings, is_live=True)
         super().__init__(job, layout, subtask, lineage, settings, trace)

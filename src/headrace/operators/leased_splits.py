@@ -13,8 +13,8 @@ from headrace.connectors.base import Slice, Source, SourceSplit, SplitProgress
 
 #: How long a round should take, s: a barrier waits for its end.
 _TARGET_S = 0.02
-_FIRST_RECORDS = 500
-_LEAST_RECORDS = 50
+#: Few: how long functions take over a record is not known yet.
+_FIRST_RECORDS = 10
 _MOST_RECORDS = 200_000
 
 
@@ -70,7 +70,7 @@ class LeasedSplits:
                 self._open[split_id] = (self._open[split_id][0], reached.position)
         if records * 2 >= self._records or duration_s > _TARGET_S:
             possible = int(records * _TARGET_S / max(duration_s, 1e-4))
-            self._records = min(max(_LEAST_RECORDS, min(possible, self._records * 2)), self._most)
+            self._records = min(max(1, min(possible, self._records * 2)), self._most)
 
     def delay_s(self, usual_s: float) -> float:
         """Return how long to wait before it is worth asking again."""

@@ -400,7 +400,7 @@ def meter(started: Run, until: threading.Event) -> None:
     while not until.is_set():
         assert not started.job.result_future().done()
         Metered.permits.release()
-        until.wait(0.002)
+        until.wait(0.01)
     Metered.is_open.set()
     Metered.permits.release(RECORDS)
 

@@ -164,7 +164,26 @@ def test_unaligned_checkpoints_of_regions_lose_nothing(tmp_path: Path) -> None:
     assert run_and_kill(tmp_path, options).progress.restarts == 1
 
 
-class Held(MapFunction):
+class NotesBarriers(MapFunction, CheckpointedFunction):
+    """Writes down which barriers have come."""
+
+    barriers: ClassVar[list[int]]
+
+    def initialize_state(self, context: FunctionInitializationContext) -> None:
+        pass
+
+    def snapshot_state(self, context: FunctionSnapshotContext) -> None:
+        self.barriers.append(context.get_checkpoint_id())
+
+    def map(self, value: int) -> int:
+        return value
+
+
+class Free(NotesBarriers):
+    """Has nothing to wait for."""
+
+
+class Held(NotesBarriers):
     """Waits at one record, so its source cannot send a barrier."""
 
     waits: ClassVar[threading.Event]
@@ -177,22 +196,6 @@ class Held(MapFunction):
         return value
 
 
-class TellsOfBarriers(MapFunction, CheckpointedFunction):
-    """Says when a barrier has come that the other region cannot send."""
-
-    passed: ClassVar[threading.Event]
-
-    def initialize_state(self, context: FunctionInitializationContext) -> None:
-        pass
-
-    def snapshot_state(self, context: FunctionSnapshotContext) -> None:
-        if Held.waits.is_set():
-            self.passed.set()
-
-    def map(self, value: int) -> int:
-        return value
-
-
 def wait_until(condition: Any) -> None:
     deadline = time.monotonic() + 30
     while not condition():
@@ -202,7 +205,7 @@ def wait_until(condition: Any) -> None:
 
 @pytest.mark.parametrize("is_unaligned", [False, True], ids=["aligned", "unaligned"])
 def test_a_region_that_reaches_the_barrier_after_another_one_has_failed_goes_on(is_unaligned: bool) -> None:
-    Held.waits, Held.goes_on, TellsOfBarriers.passed = (threading.Event() for _ in range(3))
+    Held.waits, Held.goes_on, Held.barriers, Free.barriers = threading.Event(), threading.Event(), [], []
     received: list[int] = []
 
     def program(env: StreamExecutionEnvironment) -> DataStream:
@@ -212,7 +215,7 @@ def test_a_region_that_reaches_the_barrier_after_another_one_has_failed_goes_on(
         left = env.from_source(
             Endless(lambda index: index, None, 50), WatermarkStrategy.no_watermarks(), "left"
         )
-        return left.map(TellsOfBarriers()).uid("count left")
+        return left.map(Free()).uid("count left")
 
     options = {
         **LIVE,
@@ -223,7 +226,8 @@ def test_a_region_that_reaches_the_barrier_after_another_one_has_failed_goes_on(
     }
     job = start(program, max_records=20, options=options).job
     try:
-        assert TellsOfBarriers.passed.wait(30)
+        assert Held.waits.wait(30)
+        wait_until(lambda: max(Free.barriers, default=0) > max(Held.barriers, default=0))
         job.live_cluster.kill_subtask(SubtaskId(count_of(job, "left"), 0))
         wait_until(lambda: job.status() is JobStatus.RESTARTING)
         Held.goes_on.set()

@@ -14,7 +14,7 @@ import msgspec
 from headrace.errors import ClusterError
 
 #: Raised with every change that another version would not understand.
-VERSION = 4
+VERSION = 5
 
 
 class Hello(msgspec.Struct, frozen=True, tag="hello"):
@@ -61,6 +61,8 @@ class SubtaskProgress(msgspec.Struct, frozen=True, tag="progress"):
     has_ended: bool
     watermark: int | None
     is_idle: bool
+    #: How long that took, with waiting for those who could not follow.
+    took_s: float
 
 
 class TriggerCheckpoint(msgspec.Struct, frozen=True, tag="trigger"):

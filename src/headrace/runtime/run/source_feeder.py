@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import pickle
 import threading
-import time
 from collections.abc import Callable, Collection, Mapping
 
 from headrace.runtime.control.messages import Feed, Lease, Recall, SubtaskProgress
@@ -22,8 +21,8 @@ from headrace.runtime.run.source_coordinator import SourceCoordinator, SourceTas
 
 #: How long a subtask should work on a feed: a barrier waits for its end.
 _TARGET_S = 0.05
-_FIRST_RECORDS = 1_000
-_LEAST_RECORDS = 100
+#: Few: how long functions take over a record is not known yet.
+_FIRST_RECORDS = 10
 _MOST_RECORDS = 500_000
 
 
@@ -40,7 +39,7 @@ class _Pace:
             return
         possible = int(records * _TARGET_S / max(duration_s, 1e-4))
         # At most doubled: the next slice may have larger records.
-        self.records = min(max(_LEAST_RECORDS, min(possible, self.records * 2)), self._most)
+        self.records = min(max(1, min(possible, self.records * 2)), self._most)
 
 
 class SourceFeeder:
@@ -88,8 +87,8 @@ class SourceFeeder:
         #: Guards the coordinators, too.
         self.changed = threading.Condition()
         self._paces = {vertex_id: _Pace(max_records) for vertex_id in coordinators}
-        #: Subtasks that have a feed, and since when.
-        self._busy: dict[SubtaskId, float] = {}
+        #: Subtasks that have a feed or a lease.
+        self._busy: set[SubtaskId] = set()
         #: What each subtask was told last of the splits it has.
         self._told: dict[SubtaskId, tuple[frozenset[str], frozenset[str]]] = {}
         #: Subtasks that were asked to give their lease back.
@@ -128,7 +127,7 @@ class SourceFeeder:
         """
         self._attempts |= attempts
         for subtask in [each for each in (*self._busy, *self._told) if each.vertex_id in attempts]:
-            self._busy.pop(subtask, None)
+            self._busy.discard(subtask)
             self._told.pop(subtask, None)
             self._recalled.discard(subtask)
         # What is sent to a subtask that is not there yet is lost.
@@ -156,7 +155,7 @@ class SourceFeeder:
         with self.changed:
             if attempt != self._attempts.get(subtask.vertex_id, attempt):
                 return
-            fed = self._busy.pop(subtask, None)
+            self._busy.discard(subtask)
             coordinator = self._coordinators[subtask.vertex_id]
             coordinator.advance(
                 subtask.subtask,
@@ -165,8 +164,9 @@ class SourceFeeder:
                 now_ms=self._now_ms(),
             )
             self._observe(subtask, said)
-            if fed is not None and said.records:
-                self._paces[subtask.vertex_id].observe(said.records, time.monotonic() - fed)
+            if said.records:
+                # Not by when it was fed: how long messages take says nothing about records.
+                self._paces[subtask.vertex_id].observe(said.records, said.took_s)
             self.changed.notify_all()
         if said.has_ended and self.has_ended:
             self._on_ended()
@@ -214,7 +214,7 @@ class SourceFeeder:
                 continue
             self._recalled.discard(subtask)
             self._told[subtask] = splits
-            self._busy[subtask] = time.monotonic()
+            self._busy.add(subtask)
             lease = SubtaskPlan(open_splits=plan.open_splits, may_get_more_splits=plan.may_get_more_splits)
             positions = coordinator.positions(number) if plan.open_splits else []
             self._send(subtask, Lease(pickle.dumps((lease, positions), protocol=5)))
@@ -225,7 +225,7 @@ class SourceFeeder:
         if not plan.slices and not can_end and self._told.get(subtask) == splits:
             return
         self._told[subtask] = splits
-        self._busy[subtask] = time.monotonic()
+        self._busy.add(subtask)
         feed = SubtaskPlan(
             slices=plan.slices,
             open_splits=plan.open_splits,

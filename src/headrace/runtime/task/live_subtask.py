@@ -422,11 +422,12 @@ class LiveSubtask:
         if task is None or lease is None or not lease.is_given:
             return
         # How much was read says nothing about how much to plan: that is done here.
-        self._tell_progress(task, lease.give_back(), 0)
+        self._tell_progress(task, lease.give_back(), 0, 0.0)
 
     def _on_feed(self, feed: Feed) -> Iterator[Sent]:
         task = self._task
         assert task is not None, "one that has ended is not fed"
+        began = time.monotonic()
         for _ in task.feed(pickle.loads(feed.plan)):
             if self._is_flush_due():
                 self._flush()
@@ -436,19 +437,13 @@ class LiveSubtask:
         self._flush()
         if self._outbox:
             yield from self._outbox.leave()
-        self._tell_progress(task, dict(task.progress), task.records_fed)
+        self._tell_progress(task, dict(task.progress), task.records_fed, time.monotonic() - began)
 
-    def _tell_progress(self, task: LiveTask, progress: Mapping[str, object], records: int) -> None:
-        watermark, is_idle = task.source_time
-        self._tell(
-            SubtaskProgress(
-                progress=pickle.dumps(progress, protocol=5),
-                records=records,
-                has_ended=task.has_seen_end,
-                watermark=watermark,
-                is_idle=is_idle,
-            )
-        )
+    def _tell_progress(
+        self, task: LiveTask, progress: Mapping[str, object], records: int, took_s: float
+    ) -> None:
+        packed = pickle.dumps(progress, protocol=5)
+        self._tell(SubtaskProgress(packed, records, task.has_seen_end, *task.source_time, took_s))
 
     # -- buffers and barriers --------------------------------------------------------------------------------------
 

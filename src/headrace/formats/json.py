@@ -449,7 +449,7 @@ def _read_bytes_of_tree(node: Any) -> bytes | None:
 
 def _read_text_of_tree(node: Any) -> str:
     """Return a text, of a number as Java writes it."""
-    return double_text(node) if isinstance(node, float | Decimal) else text_of(node)
+    return double_text(float(node)) if isinstance(node, float | Decimal) else text_of(node)
 
 
 def _read_decimal_of_tree(node: Any) -> Decimal:

@@ -39,14 +39,10 @@ class ShownField:
 
     __slots__ = ()
 
-    name: str
-    data_type: Any
-    description: str | None
-
-    def __repr__(self) -> str:
+    def __repr__(self: Any) -> str:
         return f"RowField({self.name}, {self.data_type!r}, {self.description or '...'})"
 
-    def __str__(self) -> str:
+    def __str__(self: Any) -> str:
         return f"RowField({self.name}, {self.data_type})"
 
 
@@ -55,7 +51,5 @@ class ShownRow(ShownType):
 
     __slots__ = ()
 
-    fields: tuple[ShownField, ...]
-
-    def __repr__(self) -> str:
+    def __repr__(self: Any) -> str:
         return f"RowType({','.join(map(repr, self.fields))})"

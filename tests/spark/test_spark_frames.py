@@ -39,7 +39,7 @@ def test_a_dataframe_comes_back_as_it_was(env: EnvironmentFactory, spark: SparkS
     table = t_env.from_spark(frame)
     back = table.to_spark()
 
-    types = [str(each) for each in table.get_schema().get_field_data_types()]
+    types = [each.summary() for each in table.get_schema().get_field_data_types()]
     assert types[:6] == [
         "BIGINT NOT NULL", "STRING", "DECIMAL(6, 2)", "DATE", "TIMESTAMP(6)", "TIMESTAMP_LTZ(6)",
     ]  # fmt: skip

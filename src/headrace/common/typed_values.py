@@ -37,7 +37,7 @@ from headrace.common.typeinfo import (
 from headrace.common.types import Row, make_row
 from headrace.errors import shorten
 
-__all__ = ["Conform", "conformer"]
+__all__ = ["Conform", "conformer", "namer"]
 
 #: Takes values and returns them as their type wants them: the same list if nothing had to be changed. Raises
 #: TypeError or ValueError for one that cannot be.
@@ -50,6 +50,28 @@ _ONLY_INT: Final = {int}
 _ONLY_STR: Final = {str}
 _ONLY_BOOL: Final = {bool}
 _ONLY_FLOAT: Final = {float}
+
+
+def namer(type_info: TypeInformation | None) -> Callable[[Sequence[Any]], None] | None:
+    """Return what gives rows of a type its names where they have none; None if it is no type of rows.
+
+    Example:
+        >>> from headrace.common.typeinfo import Types
+        >>> row = Row(1, "x")
+        >>> namer(Types.ROW_NAMED(["id", "name"], [Types.INT(), Types.STRING()]))([row])
+        >>> row.name
+        'x'
+    """
+    if not isinstance(type_info, RowTypeInfo):
+        return None
+    names = type_info.get_field_names()
+
+    def name(values: Sequence[Any]) -> None:
+        for value in values:
+            if type(value) is Row and value._fields is None and len(value) == len(names):
+                value.set_field_names(names)
+
+    return name
 
 
 def conformer(type_info: TypeInformation | None) -> Conform | None:

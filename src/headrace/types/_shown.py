@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 __all__ = ["ShownField", "ShownRow", "ShownType"]
 
@@ -39,19 +39,10 @@ class ShownField:
 
     __slots__ = ()
 
-    if TYPE_CHECKING:  # fields are attributes, which nobody may set
-
-        @property
-        def name(self) -> str: ...
-        @property
-        def data_type(self) -> Any: ...
-        @property
-        def description(self) -> str | None: ...
-
-    def __repr__(self) -> str:
+    def __repr__(self: Any) -> str:
         return f"RowField({self.name}, {self.data_type!r}, {self.description or '...'})"
 
-    def __str__(self) -> str:
+    def __str__(self: Any) -> str:
         return f"RowField({self.name}, {self.data_type})"
 
 
@@ -60,10 +51,5 @@ class ShownRow(ShownType):
 
     __slots__ = ()
 
-    if TYPE_CHECKING:
-
-        @property
-        def fields(self) -> tuple[ShownField, ...]: ...
-
-    def __repr__(self) -> str:
+    def __repr__(self: Any) -> str:
         return f"RowType({','.join(map(repr, self.fields))})"

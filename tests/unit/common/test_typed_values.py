@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
-from headrace.common import Row, RowKind, Types
+from headrace.common import Configuration, Row, RowKind, Types
 from headrace.common.serialization import Encoder
 from headrace.common.time import Instant
 from headrace.common.typed_text import double_text, float_text, in_hash_order, text_writer
-from headrace.common.typed_values import conformer
+from headrace.common.typed_values import conformer, namer
 from headrace.common.typeinfo import TypeInformation
+from headrace.datastream import StreamExecutionEnvironment
+from tests.engines import MINI_EXECUTOR
 
 
 def _conform(type_info: TypeInformation, *values: Any) -> list[Any]:
@@ -164,3 +166,20 @@ def test_lines_of_files_are_written_by_the_declared_type() -> None:
     stream = io.BytesIO()
     pickle.loads(pickle.dumps(encoder)).encode(("a", True), stream)
     assert stream.getvalue() == b"(a,true)\n"
+
+
+def test_rows_get_the_names_of_their_type_where_they_have_none():
+    name = namer(Types.ROW_NAMED(["id", "word"], [Types.INT(), Types.STRING()]))
+    rows = [Row(1, "a"), Row(x=2, y="b"), Row(3), (4, "d"), None]
+    assert name is not None
+    name(rows)
+    assert list(map(repr, rows)) == ["Row(id=1, word='a')", "Row(x=2, y='b')", "<Row(3)>", "(4, 'd')", "None"]
+    assert namer(Types.TUPLE([Types.INT()])) is None
+
+
+def test_a_function_of_the_same_chain_sees_the_names_of_the_declared_type():
+    configuration = Configuration().set_string("execution.target", MINI_EXECUTOR)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(1)
+    kinds = Types.ROW_NAMED(["id", "word"], [Types.INT(), Types.STRING()])
+    rows = env.from_collection([1, 2], Types.INT()).map(lambda number: Row(number, "x"), kinds)
+    assert list(rows.map(lambda row: row.word * row.id, Types.STRING()).execute_and_collect()) == ["x", "xx"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Sequence
+from typing import Any
 
-from headrace.common.typed_values import conformer
+from headrace.common.typed_values import conformer, namer
 from headrace.elements import (
     MAX_WATERMARK,
     MIN_WATERMARK,
@@ -45,6 +46,7 @@ class ChainLink:
         self.output = ChainOutput(
             object_reuse=object_reuse,
             conformed=None if self._conform is None else self._conformed,
+            named=namer(node.output_type),
             is_batch=is_batch,
         )
         self.operator.output = self.output
@@ -106,6 +108,7 @@ class ChainOutput:
         object_reuse: Whether several of them may get the same objects.
         conformed: Brings records into the form of their declared type, where they leave the program's functions: on
             their way to other tasks and into sinks. None if they have no type.
+        named: Gives rows the names of their declared type, where they go to functions of the same chain.
         is_batch: Whether time stands still until its end, as in BATCH mode: other watermarks go nowhere.
     """
 
@@ -114,11 +117,13 @@ class ChainOutput:
         *,
         object_reuse: bool,
         conformed: Callable[[Batch], Batch] | None = None,
+        named: Callable[[Sequence[Any]], None] | None = None,
         is_batch: bool = False,
     ) -> None:
         self._object_reuse = object_reuse
         self._is_batch = is_batch
         self._conformed = conformed
+        self._named = named
         self._chained: list[ChainLink] = []
         #: Sinks among them that want records in the form of their type.
         self._chained_sinks: list[ChainLink] = []
@@ -148,6 +153,8 @@ class ChainOutput:
     def emit(self, batch: Batch) -> None:
         if self._conformed is not None and (self._partitions or self._chained_sinks):
             batch = self._conformed(batch)
+        elif self._named is not None and isinstance(batch, Batch):
+            self._named(batch.values)
         self._hand_on(batch, self._partitions, self._chained)
 
     def emit_side(self, tag_id: str, batch: Batch) -> None:

@@ -12,6 +12,8 @@ from headrace.cli.main import cli
 PROGRAMS = Path(__file__).parent / "programs"
 #: The seeds that try another process and another time zone, and no others.
 SEEDS = ("--seed", "11", "--runs", "2")
+#: The first seeds, with as much time for shrinking as that takes on a busy machine.
+UNHURRIED = ("--runs", "2", "--budget", "600")
 COUNTER = """
 {comment}
 from headrace.datastream import StreamExecutionEnvironment
@@ -54,7 +56,7 @@ def test_what_depends_on_the_process_or_the_machine_is_found(name: str, title: s
 
 
 def test_a_global_variable_that_a_method_changes_is_found_with_the_records_that_it_takes() -> None:
-    result = verify("--runs", "2", str(PROGRAMS / "stamp_card.py"))
+    result = verify(*UNHURRIED, "--records", "24", str(PROGRAMS / "stamp_card.py"))
     assert result.exit_code == 1, result.output
     assert "on which subtask gets them" in result.output
     assert "Source: Collection Source: 4 records\n" in result.output, (
@@ -63,8 +65,15 @@ def test_a_global_variable_that_a_method_changes_is_found_with_the_records_that_
     assert "StampCard.process_element() changes the global variable STAMPS" in result.output
 
 
+def test_a_run_begins_with_the_variables_of_the_program_also_for_methods_of_helpers() -> None:
+    result = verify(*UNHURRIED, "--records", "12", str(PROGRAMS / "helper_with_global.py"))
+    assert "on which subtask gets them" in result.output
+    assert "Source: Collection Source: 2 records\n" in result.output
+    assert "not in the plain run: (11, 2)" in result.output
+
+
 def test_what_only_a_late_rate_brings_about_is_found_though_the_plain_run_has_no_rows() -> None:
-    result = verify("--runs", "2", str(PROGRAMS / "rates.py"))
+    result = verify(*UNHURRIED, str(PROGRAMS / "rates.py"))
     assert result.exit_code == 1, result.output
     assert "found: results depend on the order of records of different inputs" in result.output
     assert "Source: Collection Source #3: 0 records\n" in result.output, (

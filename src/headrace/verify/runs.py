@@ -15,14 +15,12 @@ from unittest import mock
 from uuid import uuid4
 
 from headrace.config.configuration import Configuration
-from headrace.datastream.functions import AggregateFunction, Function, ReduceFunction
 from headrace.errors import HeadraceError, JobCancelledError, JobExecutionError
 from headrace.graph.job_graph import JobGraph
 from headrace.graph.rescaling import uniform_parallelism, with_parallelism
 from headrace.runtime.checkpoint.storage import CheckpointDirectory
 from headrace.runtime.run.job_run import EpochSummary
 from headrace.runtime.task.level import JobCode
-from headrace.spark.user_code import dump_by_value
 from headrace.testing.inline_executor import checkpoints_written_at_once
 from headrace.testing.live_faults import PlannedLiveFaults
 from headrace.testing.live_world import SimulatedCluster, World, simulated
@@ -31,8 +29,6 @@ from headrace.verify.capture import take_output, with_captured_sinks
 from headrace.verify.clocks import (
     FROZEN_MS,
     engine_clock,
-    place_of,
-    real_wall_clock,
     shifted_wall_clock,
     stepping_clock,
     time_zone,
@@ -41,6 +37,7 @@ from headrace.verify.inputs import Inputs, with_inputs
 from headrace.verify.passing_time import PassingTime, clock_of_run, timers_noted
 from headrace.verify.rows import clear, field_of, lines_of, normal_form, without_fields
 from headrace.verify.scenario import Event, Interruption, Scenario
+from headrace.verify.shipping import dump_for_worker
 from headrace.verify.tables import submit_on_spark
 
 if TYPE_CHECKING:
@@ -270,7 +267,9 @@ class _Run:
 
     def _live_cluster(self, code: JobCode, directory: str) -> SimulatedCluster:
         self._world = World(self._live_faults.rng, self._live_faults, self._live_tick)
-        return SimulatedCluster(code, directory, self._world, ship=shipping(_dump), has_eager_watermarks=True)
+        return SimulatedCluster(
+            code, directory, self._world, ship=shipping(dump_for_worker), has_eager_watermarks=True
+        )
 
     def _begin_start(self) -> None:
         self._interrupted = None
@@ -329,7 +328,7 @@ class _Run:
             workers=3,
             seed=scenario.seed,
             faults=self._fault_at,
-            dumps=_dump,
+            dumps=dump_for_worker,
             now_ms=self._live_tick if scenario.is_live else stepping_clock(),
             timer=(lambda: self._live_ms / 1_000) if scenario.is_live else None,
             live_cluster=self._live_cluster,
@@ -366,19 +365,6 @@ class _Run:
             self._job.cancel()
             # The driver is gone before the checkpoint of this epoch: what it did is done again.
             raise JobCancelledError(f"job '{self._subject.job.name}' has lost its driver")
-
-
-def _dump(code: JobCode) -> bytes:
-    with real_wall_clock():
-        return dump_by_value(code, place_of, _is_of_one_worker)
-
-
-def _is_of_one_worker(kind: type) -> bool:
-    """Whether each worker has a class of its own, so that methods see the global variables of their worker.
-
-    Classes that records or state may contain are the same everywhere: those are pickled by their names.
-    """
-    return issubclass(kind, Function) and not issubclass(kind, ReduceFunction | AggregateFunction)
 
 
 def _scaled(job: JobGraph, parallelism: int | None) -> JobGraph:

@@ -248,8 +248,9 @@ def test_asynchronous_table_functions_are_called_with_and_without_packets(
     t_env.get_config().set("table.exec.async-table.retry-strategy", "NO_RETRY")
     t_env.create_temporary_system_function("related", related)
     t_env.create_temporary_system_function("days", Days)
-    t_env.create_temporary_view("numbers", t_env.from_elements([(1,), (3,), (2,), (40,)], ["n"]))
-    lateral = "SELECT n, a, b FROM numbers LEFT JOIN LATERAL TABLE(related(n)) AS r(a, b) ON TRUE WHERE n < 5"
+    t_env.create_temporary_view("numbers", t_env.from_elements([(1,), (3,), (2,)], ["n"]))
+    t_env.create_temporary_view("large", t_env.from_elements([(40,)], ["n"]))
+    lateral = "SELECT n, a, b FROM numbers LEFT JOIN LATERAL TABLE(related(n)) AS r(a, b) ON TRUE"
     with t_env.execute_sql(lateral).collect() as found:
         rows = [tuple(row) for row in found]
     assert rows == [(1, None, None), (3, 0, "of 3"), (3, 1, "of 3"), (2, 0, "of 2")]
@@ -257,19 +258,19 @@ def test_asynchronous_table_functions_are_called_with_and_without_packets(
     assert all(packed)
     # Days are among the types that Spark SQL passes on.
     with t_env.execute_sql(
-        "SELECT n, d FROM numbers, LATERAL TABLE(days(n)) AS r(d) WHERE n < 3"
+        "SELECT n, d FROM numbers, LATERAL TABLE(days(n)) AS r(d) WHERE d < DATE '2026-01-03'"
     ).collect() as found:
         assert [tuple(row) for row in found] == [
             (1, date(2026, 1, 1)),
+            (3, date(2026, 1, 1)),
+            (3, date(2026, 1, 2)),
             (2, date(2026, 1, 1)),
             (2, date(2026, 1, 2)),
         ]
     assert not all(packed)
     with (
         pytest.raises(HeadraceError, match="no 40"),
-        t_env.execute_sql(
-            "SELECT n, a FROM numbers, LATERAL TABLE(related(n)) AS r(a, b)"
-        ).collect() as found,
+        t_env.execute_sql("SELECT n, a FROM large, LATERAL TABLE(related(n)) AS r(a, b)").collect() as found,
     ):
         list(found)
 

@@ -28,7 +28,7 @@ from headrace.runtime.control.messages import Goodbye, Message, decode, encode
 from headrace.runtime.epoch.layout import Layout
 from headrace.runtime.epoch.messages import EpochPlan, SubtaskId, SubtaskReport
 from headrace.runtime.job import steps
-from headrace.runtime.run import live_control, live_run, source_feeder
+from headrace.runtime.run import live_control, live_run
 from headrace.runtime.run.live_control import LiveControl, RegionAttempt, _Peer
 from headrace.runtime.run.source_feeder import SourceFeeder
 from headrace.runtime.run.state_registry import Compaction
@@ -583,7 +583,7 @@ def simulated(
         (clock, "now_ms", now_ms),
         *(
             (module, "time", timed)
-            for module in (live_subtask, live_task, live_control, outbox, source_feeder)
+            for module in (live_subtask, live_task, live_control, outbox)
         ),
     ]
     before = [(module, name, getattr(module, name)) for module, name, _ in replaced]

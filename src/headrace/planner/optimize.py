@@ -158,9 +158,8 @@ def plan_job(
                 place=request.place,
             )
         )
-    if not has_mini_batches:
-        made = list(_rebuilt(made, _waiting))
-    roots = _with_strategies(split_distinct(made, splitting))
+    sinks = made if has_mini_batches else _rebuilt(made, _waiting)
+    roots = _with_strategies(split_distinct(sinks, splitting))
     if is_sharing:
         roots = share(roots)
     check_uids(roots)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from programs import Case
+    from pyflink.table import TableEnvironment
 
 HERE = Path(__file__).parent
 TARGET = HERE / "flink_programs.json"
@@ -27,12 +28,15 @@ TOGETHER = 12
 def serve(names: list[str]) -> None:
     """Run the programs in this process, and print marks that say which one is running."""
     sys.path.insert(0, str(HERE))
-    from programs import all_cases, run_value
+    from programs import all_cases, run_query, run_value
 
     chosen = [case for case in all_cases().values() if not names or any(word in case.name for word in names)]
     for case in chosen:
         if case.kind == "value":
             print(f"{MARK}{case.name}\n{json.dumps(run_value(case))}", flush=True)
+    for case in chosen:
+        if case.kind == "query":
+            print(f"{MARK}{case.name}\n{json.dumps(run_query(case, table_environment))}", flush=True)
     streams = [case for case in chosen if case.kind == "stream"]
     for start in range(0, len(streams), TOGETHER):
         group = streams[start : start + TOGETHER]
@@ -42,6 +46,16 @@ def serve(names: list[str]) -> None:
     for case in chosen:
         if case.kind == "failing":
             run_streams([case], report=True)
+
+
+def table_environment(is_streaming: bool) -> TableEnvironment:
+    """Make a table environment of one subtask."""
+    from pyflink.table import EnvironmentSettings, TableEnvironment
+
+    mode = EnvironmentSettings.in_streaming_mode if is_streaming else EnvironmentSettings.in_batch_mode
+    env = TableEnvironment.create(mode())
+    env.get_config().set("parallelism.default", "1")
+    return env
 
 
 def run_streams(cases: list[Case], *, report: bool = False) -> bool:
@@ -95,7 +109,7 @@ def main() -> None:
         elif found and name in running:
             last = known[name].setdefault("lines", [])
             last.append(text)
-        elif line.startswith(('{"error"', '{"text"')):
+        elif line.startswith(('{"error"', '{"text"', '{"columns"')):
             known[running[0]].update(json.loads(line))
         elif line and last:
             last[-1] += f"\n{line}"

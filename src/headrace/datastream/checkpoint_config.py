@@ -58,16 +58,10 @@ class CheckpointConfig(OlderMethods):
         return self._configuration.get(checkpointing.INTERVAL) is not None
 
     def get_checkpointing_mode(self) -> CheckpointingMode:
-        """Return whether records may count twice after a recovery."""
-        return self._configuration.get(checkpointing.MODE)
-
-    def get_checkpointing_consistency_mode(self) -> CheckpointingMode:
         """Return whether records may count twice after a recovery; they may before checkpointing is enabled."""
-        return (
-            self.get_checkpointing_mode()
-            if self.is_checkpointing_enabled()
-            else CheckpointingMode.AT_LEAST_ONCE
-        )
+        if not self.is_checkpointing_enabled():
+            return CheckpointingMode.AT_LEAST_ONCE
+        return self._configuration.get(checkpointing.MODE)
 
     def set_checkpointing_mode(self, checkpointing_mode: CheckpointingMode) -> Self:
         """Set whether records may count twice after a recovery."""
@@ -144,8 +138,9 @@ class CheckpointConfig(OlderMethods):
         return self._configuration.get(checkpointing.RETENTION)
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
-        """Whether barriers may overtake records; as in Flink, not before checkpointing is enabled."""
-        return self.is_checkpointing_enabled() and self._configuration.get(checkpointing.UNALIGNED)
+        """Whether barriers may overtake records: only in checkpoints that count each record once."""
+        is_exactly_once = self.get_checkpointing_mode() is CheckpointingMode.EXACTLY_ONCE
+        return is_exactly_once and self._configuration.get(checkpointing.UNALIGNED)
 
     def enable_unaligned_checkpoints(self, enabled: bool = True) -> Self:
         """Let barriers overtake records in live jobs. In epochs nothing has to be aligned."""

@@ -228,8 +228,8 @@ class StreamExecutionEnvironment(OlderMethods):
         return self._checkpoint_config.get_checkpointing_mode()
 
     def get_checkpointing_consistency_mode(self) -> CheckpointingMode:
-        """Return whether results are exactly right after a recovery: never before checkpointing is enabled."""
-        return self._checkpoint_config.get_checkpointing_consistency_mode()
+        """Return whether results are exactly right after a recovery."""
+        return self.get_checkpointing_mode()
 
     def set_state_backend(self, state_backend: StateBackend) -> StreamExecutionEnvironment:
         """Choose where keyed state lives between epochs: PyFlink 1's way to set `state.backend.type`.

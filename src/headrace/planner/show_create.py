@@ -16,14 +16,12 @@ from headrace.catalog.objects import (
 )
 from headrace.config.secrets import looks_secret, mask_uri
 from headrace.planner.dialect.tokens import TokenKind, tokenize
-from headrace.planner.logical import Schema
 from headrace.types.logical import MAX_LENGTH, DataType, quote_name, quote_text
 
 __all__ = [
     "create_catalog_text",
     "create_table_text",
     "create_view_text",
-    "declared_lines",
     "with_quoted_columns",
 ]
 
@@ -89,20 +87,6 @@ def _with(options: Mapping[str, str]) -> str:
         for key, value in sorted(options.items())
     )
     return f"WITH (\n  {pairs}\n)"
-
-
-def declared_lines(schema: Schema, table: CatalogTable | None) -> list[str]:
-    """Return a line per column, and those of watermark and primary key if it is a table of the catalog."""
-    origins = {column.name: _origin(column, table) for column in table.columns} if table is not None else {}
-    lines = [f"{quote_name(each.name)} {each.summary()}{origins.get(each.name, '')}" for each in schema]
-    if table is None:
-        return lines
-    if table.watermark is not None:
-        name = table.watermark.column
-        (kind,) = (each.type.summary() for each in schema if each.name == name)
-        expression = with_quoted_columns(table.watermark.expression, table)
-        lines.append(f"WATERMARK FOR {quote_name(name)}: {kind} AS {expression}")
-    return [*lines, *_key(table)]
 
 
 def create_table_text(identifier: ObjectIdentifier, table: CatalogTable, temporary: bool = False) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from headrace.catalog import objects
-from headrace.planner.logical import Schema
-from headrace.planner.show_create import declared_lines, with_quoted_columns
+from headrace.planner.logical import Field, Schema
+from headrace.planner.show_create import with_quoted_columns
 from headrace.table.catalog_columns import (
     Column,
     ComputedColumn,
@@ -18,26 +20,40 @@ from headrace.types import DataType
 __all__ = ["resolved_schema"]
 
 
+@dataclass(frozen=True)
+class _ResolvedText:
+    """An expression of a declaration, with the type that it has."""
+
+    text: str
+    data_type: DataType
+
+    def get_output_data_type(self) -> DataType:
+        return self.data_type
+
+    def __str__(self) -> str:
+        return self.text
+
+
 def resolved_schema(schema: Schema, table: objects.CatalogTable | None) -> ResolvedSchema:
     """Return the schema of a query, with what the catalog says where the query is a table of it."""
     watermarks, key = [], None
     if table is not None and table.watermark is not None:
-        expression = with_quoted_columns(table.watermark.expression, table)
-        watermarks.append(WatermarkSpec.of(table.watermark.column, expression))
+        name = table.watermark.column
+        (kind,) = (each.type for each in schema if each.name == name)
+        expression = _ResolvedText(with_quoted_columns(table.watermark.expression, table), kind)
+        watermarks.append(WatermarkSpec.of(name, expression))
     if table is not None and table.primary_key is not None:
         key = UniqueConstraint.primary_key(table.primary_key.name, table.primary_key.columns)
-    columns = [_column(each.name, each.type, table) for each in schema]
-    made = ResolvedSchema(columns, watermarks, key)
-    # Which columns have time is known to the planner alone.
-    made._lines = declared_lines(schema, table)
-    return made
+    return ResolvedSchema([_column(each, table) for each in schema], watermarks, key)
 
 
-def _column(name: str, data_type: DataType, table: objects.CatalogTable | None) -> Column:
+def _column(column: Field, table: objects.CatalogTable | None) -> Column:
+    name, kind, shown = column.name, column.type, column.summary()
     match table.column(name) if table is not None else None:
         case objects.ComputedColumn(expression=expression) if table is not None:
-            return ComputedColumn(name, data_type, None, with_quoted_columns(expression, table))
+            resolved = _ResolvedText(with_quoted_columns(expression, table), kind)
+            return ComputedColumn(name, kind, None, resolved, shown_type=shown)
         case objects.MetadataColumn(key=key, virtual=virtual):
-            return MetadataColumn(name, data_type, None, key, virtual)
+            return MetadataColumn(name, kind, None, key, virtual, shown_type=shown)
         case _:
-            return PhysicalColumn(name, data_type)
+            return PhysicalColumn(name, kind, shown_type=shown)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headrace.errors import CatalogError
@@ -118,6 +118,8 @@ class Column:
     name: str
     data_type: DataType
     comment: str | None = None
+    #: How a table shows the type, with a mark where the column is a time attribute; None: as SQL writes it.
+    shown_type: str | None = field(default=None, compare=False, kw_only=True)
 
     @staticmethod
     def physical(name: str, data_type: DataType) -> PhysicalColumn:
@@ -164,9 +166,8 @@ class Column:
         """Return it for people."""
         extras = self.explain_extras()
         comment = f" COMMENT {quote_text(self.comment)}" if self.comment is not None else ""
-        return (
-            f"{quote_name(self.name)} {self.data_type.summary()}" + (f" {extras}" if extras else "") + comment
-        )
+        shown = self.shown_type or self.data_type.summary()
+        return f"{quote_name(self.name)} {shown}" + (f" {extras}" if extras else "") + comment
 
     def explain_extras(self) -> str | None:
         """Return what it is beside its type."""
@@ -174,7 +175,7 @@ class Column:
 
     def copy(self, new_type: DataType) -> Column:
         """Return the column with another type."""
-        return replace(self, data_type=new_type)
+        return replace(self, data_type=new_type, shown_type=None)
 
     def rename(self, new_name: str) -> Column:
         """Return the column with another name."""
@@ -198,7 +199,7 @@ class PhysicalColumn(Column):
 
     def copy(self, new_data_type: DataType) -> Column:
         """Return the column with another type."""
-        return replace(self, data_type=new_data_type)
+        return replace(self, data_type=new_data_type, shown_type=None)
 
 
 @dataclass(frozen=True)
@@ -217,7 +218,7 @@ class ComputedColumn(Column):
 
     def copy(self, new_data_type: DataType) -> Column:
         """Return the column with another type."""
-        return replace(self, data_type=new_data_type)
+        return replace(self, data_type=new_data_type, shown_type=None)
 
 
 @dataclass(frozen=True)
@@ -246,7 +247,7 @@ class MetadataColumn(Column):
 
     def copy(self, new_data_type: DataType) -> Column:
         """Return the column with another type."""
-        return replace(self, data_type=new_data_type)
+        return replace(self, data_type=new_data_type, shown_type=None)
 
 
 class ResolvedSchema:
@@ -269,8 +270,6 @@ class ResolvedSchema:
         self._columns = list(columns or ())
         self._watermark_specs = list(watermark_specs or ())
         self._primary_key = primary_key
-        #: How a table's columns, watermark and key are shown; None for those of the fields above.
-        self._lines: Sequence[str] | None = None
 
     @staticmethod
     def of(columns: Sequence[Column]) -> ResolvedSchema:
@@ -344,9 +343,7 @@ class ResolvedSchema:
         return hash(tuple(self._columns))
 
     def __str__(self) -> str:
-        lines = self._lines
-        if lines is None:
-            lines = [each.as_summary_string() for each in self._columns]
-            lines += [each.as_summary_string() for each in self._watermark_specs]
-            lines += [self._primary_key.as_summary_string()] if self._primary_key else []
+        lines = [each.as_summary_string() for each in self._columns]
+        lines += [each.as_summary_string() for each in self._watermark_specs]
+        lines += [self._primary_key.as_summary_string()] if self._primary_key else []
         return "(\n  " + ",\n  ".join(lines) + "\n)"

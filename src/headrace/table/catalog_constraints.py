@@ -100,7 +100,9 @@ class WatermarkSpec:
 
     def as_summary_string(self) -> str:
         """Return it as SQL declares it."""
-        return f"WATERMARK FOR {quote_name(self.rowtime_attribute)} AS {self.watermark_expression}"
+        expression = self.watermark_expression
+        kind = expression.get_output_data_type().summary()
+        return f"WATERMARK FOR {quote_name(self.rowtime_attribute)}: {kind} AS {expression}"
 
     def __str__(self) -> str:
         return self.as_summary_string()

@@ -154,10 +154,12 @@ class Schema:
             return self
 
         def from_resolved_schema(self, resolved_schema: Any) -> Schema.Builder:
-            """Take the columns of a table's schema."""
-            return self.from_fields(
+            """Take the columns of a table's schema, and its primary key."""
+            key = resolved_schema.get_primary_key()
+            builder = self.from_fields(
                 resolved_schema.get_column_names(), resolved_schema.get_column_data_types()
             )
+            return builder if key is None else builder.primary_key_named(key.get_name(), *key.get_columns())
 
         def from_row_data_type(self, data_type: DataType) -> Schema.Builder:
             """Take the fields of a row as columns."""

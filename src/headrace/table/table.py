@@ -99,7 +99,9 @@ class Table(ProcessCalls):
 
     def filter(self, predicate: Expression[bool]) -> Table:
         """Keep the rows for which a condition is true."""
-        return self._query(f"SELECT * FROM {self._as_input()} WHERE {self._sql(predicate)}")
+        kept = self._query(f"SELECT * FROM {self._as_input()} WHERE {self._sql(predicate)}")
+        kept._declared = self._declared
+        return kept
 
     def where(self, predicate: Expression[bool]) -> Table:
         """Keep the rows for which a condition is true."""

@@ -6,6 +6,7 @@ headrace its alias. A function's name is the case's name.
     @value          returns something that needs no job: its text is compared, or that it raises
     @stream         takes an environment and returns a stream: the lines that `print` writes are compared
     @failing        as `stream`, but the job is expected to fail
+    @query          takes a table environment and returns a table: columns, their types, and the rows that are left
 
 `because`, or `program_differences.toml`, says why headrace answers otherwise, where it does so on purpose.
 """
@@ -15,11 +16,12 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Kind = Literal["value", "stream", "failing"]
+Kind = Literal["value", "stream", "failing", "query"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class Case:
     run: Callable[..., Any]
     #: Why headrace differs; None where it must not.
     because: str | None = None
+    #: Of a query: whether it runs as a stream.
+    is_streaming: bool = False
 
 
 _cases: dict[str, Case] = {}
@@ -71,6 +75,16 @@ def failing(run: Callable[..., Any] | None = None, *, because: str | None = None
     return _register("failing", because)(run) if run else _register("failing", because)
 
 
+def query(run: Callable[..., Any] | None = None, *, streaming: bool = False) -> Any:
+    """Mark a function that returns a table, whose rows are compared."""
+
+    def register(run: Callable[..., Any]) -> Callable[..., Any]:
+        _add(Case(f"{run.__module__.rpartition('.')[2]}.{run.__name__}", "query", run, None, streaming))
+        return run
+
+    return register(run) if run else register
+
+
 def all_cases() -> dict[str, Case]:
     """Return all programs by name; this imports their modules, and so `pyflink`."""
     for module in pkgutil.iter_modules(__path__):
@@ -94,3 +108,27 @@ def run_value(case: Case) -> dict[str, str]:
         return {"text": text_of(case.run())}
     except Exception as error:
         return {"error": type(error).__name__, "message": str(error)[:300]}
+
+
+def run_query(case: Case, make: Callable[[bool], Any]) -> dict[str, Any]:
+    """Return columns and rows of a query, or the class and message of its error.
+
+    Args:
+        case: The query.
+        make: Makes a table environment; its argument says whether queries run as streams.
+    """
+    try:
+        table = case.run(make(case.is_streaming))
+        schema = table.get_schema()
+        columns = [
+            f"{name} {kind!r}"
+            for name, kind in zip(schema.get_field_names(), schema.get_field_data_types(), strict=True)
+        ]
+        left: Counter[str] = Counter()
+        with table.execute().collect() as rows:
+            for row in rows:
+                kind, row_text = row.get_row_kind().name, ", ".join(map(repr, row))
+                left[row_text] += 1 if kind in ("INSERT", "UPDATE_AFTER") else -1
+    except Exception as error:
+        return {"error": type(error).__name__, "message": str(error)[:300]}
+    return {"columns": columns, "lines": sorted((+left).elements())}

@@ -18,7 +18,7 @@ def test_defaults_are_those_of_flink():
     config = CheckpointConfig()
     assert not config.is_checkpointing_enabled()
     assert config.get_checkpoint_interval() == -1
-    assert config.get_checkpointing_mode() is CheckpointingMode.EXACTLY_ONCE
+    assert config.get_checkpointing_mode() is CheckpointingMode.AT_LEAST_ONCE
     assert config.get_checkpoint_timeout() == 600_000
     assert config.get_min_pause_between_checkpoints() == 0
     assert config.get_max_concurrent_checkpoints() == 1

@@ -581,10 +581,7 @@ def simulated(
         (live_control, "ControlServer", _NoServer),
         (steps, "threading", Shim(threading, Event=Waking)),
         (clock, "now_ms", now_ms),
-        *(
-            (module, "time", timed)
-            for module in (live_subtask, live_task, live_control, outbox)
-        ),
+        *((module, "time", timed) for module in (live_subtask, live_task, live_control, outbox)),
     ]
     before = [(module, name, getattr(module, name)) for module, name, _ in replaced]
     for module, name, value in replaced:

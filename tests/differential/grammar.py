@@ -471,7 +471,7 @@ def _windowed(table: str, window: Window, time: str = "ts") -> str:
     )
 
 
-def _in_sessions(table: str, keys: str, gap: int, time: str = "ts") -> str:
+def in_sessions(table: str, keys: str, gap: int, time: str = "ts") -> str:
     """Return a table with its sessions: rows follow one another within the gap, by the clock before its end."""
     by = f"PARTITION BY {keys}" if keys else ""
     together = f"PARTITION BY {keys}, session" if keys else "PARTITION BY session"
@@ -539,7 +539,7 @@ def window_grouping_sets(draw: Draw) -> str:
 def sessions(draw: Draw) -> str:
     table, gap = draw(one_of("e", "f", "n")), draw(st.sampled_from([3, 4]))
     keys = draw(one_of("k", "", "k, v"))
-    rows = _in_sessions(table, keys, gap)
+    rows = in_sessions(table, keys, gap)
     items = f"{keys}, " if keys else ""
     return (
         f"SELECT {items}window_start AS ws, window_end AS we, {_calls(draw)} FROM {rows} s "
@@ -553,7 +553,7 @@ def clock_windows(draw: Draw) -> str:
     keys = draw(one_of("k, ", ""))
     windows = [
         _windowed("clocked", draw(WINDOWS), "pt"),
-        _in_sessions("clocked", keys.removesuffix(", "), 4, "pt"),
+        in_sessions("clocked", keys.removesuffix(", "), 4, "pt"),
     ]
     items = f"{keys}window_start AS ws, window_end AS we, {_calls(draw)}"
     return f"SELECT {items} FROM {draw(one_of(*windows))} s GROUP BY {keys}window_start, window_end"

@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from hypothesis import event
 from hypothesis import strategies as st
@@ -24,7 +24,14 @@ from headrace.planner.optimize import SinkRequest
 from headrace.planner.physical import CollectTarget
 from headrace.spark.executor import SparkJob
 from headrace.table import DataTypes, StreamTableEnvironment, Table
-from headrace.table.udf import udf
+from headrace.table.process_function import (
+    ArgumentHint,
+    ArgumentTrait,
+    ProcessTableFunction,
+    StateHint,
+    ptf,
+)
+from headrace.table.udf import AggregateFunction, udaf, udf
 from tests.differential.grammar import in_flink, in_spark, relations
 from tests.differential.local_engine import LocalEngine
 from tests.differential.oracle import expected_rows, statement_over
@@ -235,7 +242,50 @@ def _marked(text: str | None, number: int | None) -> str | None:
     return None if text is None or number is None else f"{text}{number}"
 
 
+class _Total(AggregateFunction):
+    """The sum of whole numbers; 0 without any."""
+
+    def get_value(self, accumulator: list[int]) -> int:
+        return accumulator[0]
+
+    def create_accumulator(self) -> list[int]:
+        return [0]
+
+    def accumulate(self, accumulator: list[int], number: int | None) -> None:
+        accumulator[0] += number or 0
+
+    def retract(self, accumulator: list[int], number: int | None) -> None:
+        accumulator[0] -= number or 0
+
+
+def _span(numbers: Any) -> int:
+    return -1 if numbers.isnull().all() else int(numbers.max() - numbers.min())
+
+
+class _Seen:
+    """How many rows of a key there have been."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+
+
+@ptf(result_type="ROW<n BIGINT>")
+class _Numbered(ProcessTableFunction):
+    def eval(
+        self,
+        seen: Annotated[_Seen, StateHint()],
+        input: Annotated[Row, ArgumentHint(ArgumentTrait.SET_SEMANTIC_TABLE)],
+    ) -> Iterator[Row]:
+        seen.rows += 1
+        yield Row(seen.rows)
+
+
 _FUNCTIONS = {
+    "total": udaf(
+        _Total(), result_type=DataTypes.BIGINT(), accumulator_type=DataTypes.ARRAY(DataTypes.BIGINT())
+    ),
+    "span": udaf(_span, result_type=DataTypes.BIGINT(), func_type="pandas"),
+    "numbered": _Numbered,
     "twice": udf(_twice, result_type=DataTypes.BIGINT()),
     "half": udf(_half, result_type=DataTypes.DECIMAL(20, 9)),
     "marked": udf(_marked, result_type=DataTypes.STRING()),

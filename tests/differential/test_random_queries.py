@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from headrace.table import DataTypes, StreamTableEnvironment
+from tests.differential.feature_grammar import ON_SPARK, SESSIONS
 from tests.differential.grammar import PLAIN, WINDOWED, either, nested_groupings
 from tests.differential.oracle import oracle_session
 from tests.differential.runs import (
@@ -37,6 +38,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 _PLAIN_QUERIES = st.one_of(*(kind() for kind in PLAIN))
 _WINDOW_QUERIES = st.one_of(*(kind() for kind in WINDOWED))
+_SESSION_QUERIES = st.one_of(*(kind() for kind in SESSIONS))
+_FEATURES = st.one_of(*(kind() for kind in ON_SPARK))
 _QUERIES_IN_TIME = st.one_of(*(kind() for kind in IN_TIME))
 #: On Spark rows are late, and the clock advances, as the machine will.
 _ON_SPARK = st.one_of(
@@ -90,6 +93,20 @@ def test_queries_in_time(env, session, case):
 @given(case=cases(_PLAIN_QUERIES, max_queries=1))
 def test_sinks_with_a_key(env, session, case):
     check(check_upserts, env, session, case)
+
+
+@locally
+@settings(_FIXED, max_examples=15)
+@given(case=cases(_SESSION_QUERIES))
+def test_sessions_where_other_windows_stand(env, session, case):
+    check(check_locally, env, session, case)
+
+
+@pytest.mark.slow
+@settings(_FIXED, max_examples=2, phases=[Phase.generate])
+@given(case=cases(_FEATURES, max_queries=6), max_records=st.integers(4, 8))
+def test_variants_intervals_and_functions_of_ours_on_spark(env, session, case, max_records):
+    check(check_on_spark, env, session, case, max_records=max_records)
 
 
 # Shrinking runs many jobs: that is for the slow test.
@@ -226,6 +243,14 @@ def test_many_sinks_with_a_key(env, session, case):
 @settings(_ANY_PACE, max_examples=examples(60))
 @given(case=cases(_ON_SPARK, max_queries=3), max_records=st.integers(2, 8))
 def test_many_queries_on_spark(env, session, case, max_records):
+    check(check_on_spark, env, session, case, max_records=max_records)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@settings(_ANY_PACE, max_examples=examples(60))
+@given(case=cases(_FEATURES, max_queries=4), max_records=st.integers(2, 8))
+def test_many_variants_intervals_and_functions_of_ours_on_spark(env, session, case, max_records):
     check(check_on_spark, env, session, case, max_records=max_records)
 
 

@@ -343,6 +343,8 @@ class ResolvedSchema:
         return hash(tuple(self._columns))
 
     def __str__(self) -> str:
-        keys = [] if self._primary_key is None else [self._primary_key]
-        lines = [each.as_summary_string() for each in (*self._columns, *self._watermark_specs, *keys)]
+        lines = [each.as_summary_string() for each in self._columns]
+        lines += [each.as_summary_string() for each in self._watermark_specs]
+        if self._primary_key is not None:
+            lines.append(self._primary_key.as_summary_string())
         return "(\n  " + ",\n  ".join(lines) + "\n)"

@@ -96,7 +96,7 @@ def test_rocksdb_keeps_what_programs_set():
     backend.set_predefined_options(PredefinedOptions.FLASH_SSD_OPTIMIZED)
     backend.set_number_of_transfer_threads(2)
     assert not backend.is_incremental_checkpoints_enabled()
-    assert EmbeddedRocksDBStateBackend().is_incremental_checkpoints_enabled()
+    assert not EmbeddedRocksDBStateBackend().is_incremental_checkpoints_enabled()
     assert backend.get_predefined_options() is PredefinedOptions.FLASH_SSD_OPTIMIZED
     assert backend.get_number_of_transfer_threads() == 2
     assert backend.get_db_storage_paths() == []

@@ -36,7 +36,8 @@ class _ResolvedText:
 
 def resolved_schema(schema: Schema, table: objects.CatalogTable | None) -> ResolvedSchema:
     """Return the schema of a query, with what the catalog says where the query is a table of it."""
-    watermarks, key = [], None
+    watermarks: list[WatermarkSpec] = []
+    key: UniqueConstraint | None = None
     if table is not None and table.watermark is not None:
         name = table.watermark.column
         (kind,) = (each.type for each in schema if each.name == name)

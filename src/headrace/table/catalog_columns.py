@@ -345,5 +345,6 @@ class ResolvedSchema:
     def __str__(self) -> str:
         lines = [each.as_summary_string() for each in self._columns]
         lines += [each.as_summary_string() for each in self._watermark_specs]
-        lines += [self._primary_key.as_summary_string()] if self._primary_key else []
+        if self._primary_key is not None:
+            lines.append(self._primary_key.as_summary_string())
         return "(\n  " + ",\n  ".join(lines) + "\n)"

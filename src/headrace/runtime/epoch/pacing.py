@@ -12,9 +12,11 @@ A function of the user may take seconds for each record, so a job that calls one
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
+from statistics import linear_regression
 
 #: Bounds of one correction. Too small an epoch is made up for soon and costs little, too large a one takes long.
 _MOST_GROWTH = 16.0
@@ -40,6 +42,10 @@ _FEW_THAT_FIT = 500
 _SHORT_PART = 0.2
 #: But it takes at least so many times what is spent around its records.
 _LEAST_TO_FIXED = 10
+#: So many epochs, if the largest is so many times the smallest, tell what does not depend on records. Epochs of like
+#: size differ by chance.
+_EPOCHS_TO_COMPARE = 8
+_DIFFERENT_SIZES = 4
 
 
 @dataclass(frozen=True)
@@ -79,6 +85,7 @@ class EpochPacer:
         #: Whether the last epoch read all that it might, so that more was probably there.
         self._was_full = True
         self._publishing = _PublishingCost()
+        self._work = _WorkOfRecords()
 
     def _expected_records(self, rate: int | None) -> float:
         return _FEW_RECORDS if rate is None else rate * self._settings.target_duration.total_seconds()
@@ -128,7 +135,8 @@ class EpochPacer:
 
         Args:
             duration_s: How long it took, with all that the driver did for it except publishing.
-            work_s: The part of it in which subtasks were at work. The rest is taken not to depend on the records.
+            work_s: The part of it in which subtasks were at work. The rest is taken not to depend on the records, and
+                so is what a smaller epoch did not save.
             most_records: What its busiest source subtask read.
             most_bytes: The most that any subtask sent or received.
         """
@@ -137,14 +145,19 @@ class EpochPacer:
         target_s = self._settings.target_duration.total_seconds()
         fixed_s = max(0.0, duration_s - work_s)
         variable_s = min(work_s, duration_s) + self._publishing.expected_s(most_records)
+        fixed_work_s = self._work.fixed_s(most_records, min(work_s, duration_s))
         may_be_loading = self._is_probing and variable_s <= target_s * _LOADING
         if may_be_loading:
             variable_s = 0.0
         elif self._goes_by_functions and most_records * target_s < _FEW_THAT_FIT * variable_s:
             target_s = min(target_s, max(target_s * _SHORT_PART, fixed_s * _LEAST_TO_FIXED))
-        # If starting an epoch takes longer than the target allows, smaller epochs would only get less done.
-        budget_s = max(target_s - fixed_s, target_s * _LEAST_WORK)
-        wanted = budget_s / max(variable_s, _SHORTEST_S)
+        wanted = _fitting(target_s, fixed_s, variable_s)
+        if fixed_work_s:
+            # It is an estimate, so it makes epochs only a little larger.
+            wanted = max(
+                wanted,
+                min(_LEAST_GROWTH, _fitting(target_s, fixed_s + fixed_work_s, variable_s - fixed_work_s)),
+            )
         has_no_backlog = most_records < self.max_records
         self._was_full = not has_no_backlog
         is_first, self._has_observed = not self._has_observed, True
@@ -161,6 +174,41 @@ class EpochPacer:
             self._is_probing = not is_slow and self._records < self._usual_records
         elif not has_no_backlog or wanted < 1:  # otherwise it says only that this fits, not how much would
             self._records = max(1.0, most_records * min(_MOST_GROWTH, max(_MOST_SHRINKAGE, wanted)))
+
+
+def _fitting(target_s: float, fixed_s: float, variable_s: float) -> float:
+    """Return how many times an epoch's records fit into the target duration.
+
+    If starting an epoch takes longer than the target allows, smaller epochs would only get less done.
+    """
+    return max(target_s - fixed_s, target_s * _LEAST_WORK) / max(variable_s, _SHORTEST_S)
+
+
+class _WorkOfRecords:
+    """Which part of the work of an epoch its records cause, where epochs of very different sizes tell.
+
+        records  work
+          800    2.2 s
+          400    2.1 s
+          200    2.0 s    so 200 records take 0.1 s, and tasks work for 1.9 s whatever they read
+
+    On a busy machine, tasks that start slowly would otherwise look like slow records: epochs would shrink to one record
+    and take as long as before.
+    """
+
+    def __init__(self) -> None:
+        #: Records and work of the last epochs.
+        self._epochs: deque[tuple[int, float]] = deque(maxlen=_EPOCHS_TO_COMPARE)
+
+    def fixed_s(self, records: int, work_s: float) -> float:
+        """Return how much of an epoch's work its records do not cause; 0 if that is not known, or less than half."""
+        self._epochs.append((records, work_s))
+        sizes, works = zip(*self._epochs, strict=True)
+        if min(sizes) * _DIFFERENT_SIZES > max(sizes):
+            return 0.0
+        of_record_s, _ = linear_regression(sizes, works)
+        fixed_s = work_s - max(0.0, of_record_s) * records
+        return fixed_s if fixed_s * 2 > work_s else 0.0
 
 
 class _PublishingCost:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 from datetime import timedelta
 
 import pytest
@@ -308,3 +309,38 @@ def test_what_others_wait_for_is_read_in_full_during_a_probe() -> None:
 def test_whoever_makes_epochs_small_has_no_probe(initial: int | None, most: int | None, first: int) -> None:
     pacer = probing(most, initial)
     assert (pacer.max_records, pacer.is_probing) == (first, first == 10)
+
+
+@pytest.mark.parametrize("with_functions", [False, True], ids=["tables", "functions"])
+def test_epochs_do_not_shrink_to_nothing_when_tasks_work_long_whatever_they_read(
+    with_functions: bool,
+) -> None:
+    settings = PacingSettings(timedelta(seconds=5), None, None, 10**9)
+    pacer = EpochPacer(settings, may_be_slow=with_functions)
+    sizes = []
+    for _ in range(60):
+        sizes.append(min(pacer.max_records, 10**6))
+        observe(pacer, work_s=6.0 + sizes[-1] * 0.001, most_records=sizes[-1], fixed_s=0.5)
+    assert sum(sizes[20:]) / 40 > 1_000
+
+
+def test_records_that_are_slow_by_themselves_still_make_small_epochs() -> None:
+    settings = PacingSettings(timedelta(seconds=5), None, None, 10**9)
+    pacer = EpochPacer(settings, may_be_slow=True)
+    sizes = []
+    for _ in range(30):
+        sizes.append(pacer.max_records)
+        observe(pacer, work_s=0.3 + sizes[-1] * 0.2, most_records=sizes[-1], fixed_s=0.1)
+    assert set(sizes[5:]) <= set(range(2, 13)), sizes
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_epochs_on_a_machine_of_changing_speed_do_not_outgrow_their_target_by_much(seed: int) -> None:
+    settings = PacingSettings(timedelta(seconds=5), None, None, 10**9)
+    pacer = EpochPacer(settings, may_be_slow=True)
+    chance = random.Random(seed)
+    works = []
+    for _ in range(100):
+        works.append((0.3 + pacer.max_records * 0.2) * chance.uniform(0.6, 1.8))
+        observe(pacer, work_s=works[-1], most_records=pacer.max_records, fixed_s=0.2)
+    assert max(works[10:]) < 10

@@ -8,6 +8,7 @@ collect_ignore = [
     "make_functions.py",
     "make_json.py",
     "make_matches.py",
+    "make_production.py",
     "make_session_changelogs.py",
     "make_conflicts.py",
     "make_timed_changelogs.py",

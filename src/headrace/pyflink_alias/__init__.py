@@ -78,6 +78,7 @@ def install() -> None:
         >>> import pyflink.shell
         Traceback (most recent call last):
         headrace.pyflink_alias._errors.MissingModuleError: pyflink.shell is not supported yet
+        hint: start `python`, or `headrace sql` for SQL
         >>> uninstall()
     """
     if is_installed():

@@ -58,6 +58,10 @@ class _HarnessTask(LiveTask):
             self.is_clock_set = False
             self._links[0].operator.advance_processing_time(self._now_ms)
 
+    def _pace_ms(self) -> int:
+        """Leave batches whole: how many pieces a real clock would make of them differs from run to run."""
+        return 0
+
     def _start_attempt(self, plan: EpochPlan, spark_attempt: int) -> None:
         super()._start_attempt(plan, spark_attempt)
         self._now_ms = self.harness._now_ms
@@ -104,7 +108,6 @@ class LiveOperatorHarness(OperatorHarness):
         job = self._job()
         layout = Layout(job)
         own = SubtaskId(_OPERATOR_ID, self._place.subtask)
-        # Batches stay whole: how many pieces a real clock would make of them differs from run to run.
         settings = TaskSettings(scratch_name="harness", watermark_interval_ms=0)
         plan = SubtaskPlan(
             keyed={_OPERATOR_ID: self._chain} if self._chain.files else {},

@@ -293,7 +293,7 @@ def _apply_step(rows: Sequence[Change], names: list[str], step: Step) -> tuple[l
     if isinstance(step, Select):
         return _select(rows, names, [sql for sql, _ in step.items]), [name for _, name in step.items]
     if isinstance(step, PythonCalls):
-        return _called(rows, names, step), [*names, *(call.result.name for call in step.calls)]
+        return _with_results(rows, names, step), [*names, *(call.result.name for call in step.calls)]
     if isinstance(step, KindsToColumn):
         texts = dict(step.codes)
         kinds = {kind.short_string(): kind.value for kind in RowKind}
@@ -317,7 +317,7 @@ def _apply_step(rows: Sequence[Change], names: list[str], step: Step) -> tuple[l
     return _select(rows, names, ["r.*", "j.value"], "", join), [*names, *step.names]
 
 
-def _called(rows: Sequence[Change], names: list[str], step: PythonCalls) -> list[Change]:
+def _with_results(rows: Sequence[Change], names: list[str], step: PythonCalls) -> list[Change]:
     """Give rows the results of python functions, which see the columns of the row alone."""
     made = []
     for row in rows:

@@ -47,11 +47,18 @@ def typed(terminal: Terminal, patience_s: float = 60) -> dict[str, str]:
     terminal.wait_for(lambda screen: screen.count("SELECT visitr, COUNT") == 3, patience_s)
     shown["history"] = terminal.screen(has_colors=True)
     terminal.press("C-c")
+    terminal.wait_for(_has_empty_prompt, patience_s)  # keys that are pressed before are lost
     terminal.press("C-r")
+    terminal.wait_for("I-search backward", patience_s)
     terminal.type_only("CREATE")
     terminal.wait_for(lambda screen: screen.count("CREATE TABLE clicks") == 2, patience_s)
     shown["search"] = terminal.screen(has_colors=True)
     return shown
+
+
+def _has_empty_prompt(screen: str) -> bool:
+    prompts = [line for line in screen.splitlines() if line.startswith("headrace>")]
+    return prompts[-1:] == ["headrace>"]
 
 
 def watched(terminal: Terminal, patience_s: float = 60) -> dict[str, str]:

@@ -150,7 +150,7 @@ def with_regions(directory: Path) -> dict[str, Any]:
         "right": lines(directory / "right"),
         "right had workers": len(first["right"]),
         "right has had workers": len(workers(directory, "right")),
-        "forked from the first": forked_from == {min(children_of(java), key=start_of)},
+        "forked from the first": forked_from == {min(forked_by(java), key=start_of)},
     }
 
 
@@ -167,9 +167,14 @@ def start_of(pid: int) -> int:
     return int(_stat(pid)[19])
 
 
-def children_of(pid: int) -> list[int]:
-    files = Path(f"/proc/{pid}/task").glob("*/children")
-    return [int(child) for file in files for child in file.read_text().split()]
+def forked_by(java: int) -> list[int]:
+    """Return the processes that Spark forks Python workers from. Java has other children, ended ones among them."""
+    children = [
+        int(each)
+        for file in Path(f"/proc/{java}/task").glob("*/children")
+        for each in file.read_text().split()
+    ]
+    return [child for child in children if "pyspark.worker" in Path(f"/proc/{child}/cmdline").read_text()]
 
 
 def _stat(pid: int) -> list[str]:

@@ -136,7 +136,7 @@ class EpochPacer:
         Args:
             duration_s: How long it took, with all that the driver did for it except publishing.
             work_s: The part of it in which subtasks were at work. The rest is taken not to depend on the records, and
-                so is what a smaller epoch did not save.
+                so is work that epochs of very different sizes have in common.
             most_records: What its busiest source subtask read.
             most_bytes: The most that any subtask sent or received.
         """
